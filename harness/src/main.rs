@@ -1,0 +1,2 @@
+//! The `prestage` command line.
+fn main() {}

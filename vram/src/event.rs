@@ -1,0 +1,146 @@
+//! What a device tells the recorder: spans, waits with their cause, memory levels, refusals, trims.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::{Bytes, Nanos, Refused, WorkerId};
+
+/// Where a span is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Track {
+    /// A kernel on a compute lane.
+    Compute,
+    /// A copy from host to device (H2D).
+    Upload,
+    /// A copy from device to host (D2H).
+    Download,
+    /// Work of a worker's own thread: preparation, assembly.
+    Host,
+    /// A memory call of a worker: allocate, free, trim. It covers idle gaps of cause `alloc`.
+    Memory,
+    /// From handing work to an idle lane until it starts. It covers idle gaps of cause `launch`.
+    Launch,
+    /// A worker holds the turn, from grant to release.
+    Held,
+}
+
+/// Why a worker stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// For memory to be freed or granted.
+    Alloc,
+    /// For a copy to end.
+    Transfer,
+    /// For device work to end.
+    Sync,
+    /// For its turn.
+    Turn,
+}
+
+/// An interval of work, `start ≤ end`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where it is drawn.
+    pub track: Track,
+    /// Whose work it is.
+    pub worker: WorkerId,
+    /// What it is: `ntt a`, `msm h`, `upload b`.
+    pub name: Cow<'static, str>,
+    /// When it began.
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+    /// Bytes moved or asked for; zero where that means nothing.
+    pub bytes: Bytes,
+}
+
+/// Memory of the device at one moment, after a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    /// Memory that outlives turns: key points, tables.
+    pub resident: Bytes,
+    /// Live allocations of class `Direct`.
+    pub direct: Bytes,
+    /// Live allocations of class `Pooled`.
+    pub pooled: Bytes,
+    /// Freed to the pool and kept there: `Pooled` requests alone may reuse it.
+    pub retained: Bytes,
+    /// capacity − context − foreign.
+    pub usable: Bytes,
+    /// usable − margin, never below zero.
+    pub budget: Bytes,
+}
+
+impl Level {
+    /// All that the account holds: resident + direct + pooled + retained.
+    #[must_use]
+    pub fn used(&self) -> Bytes {
+        self.resident + self.direct + self.pooled + self.retained
+    }
+
+    /// What may still be granted: budget − used, or zero.
+    #[must_use]
+    pub fn free(&self) -> Bytes {
+        self.budget.saturating_sub(self.used())
+    }
+}
+
+/// What the recorder keeps.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// Work was done.
+    Span(Span),
+    /// A worker stood still.
+    Wait {
+        /// Who waited.
+        worker: WorkerId,
+        /// For what.
+        cause: Cause,
+        /// From when.
+        start: Nanos,
+        /// Until when.
+        end: Nanos,
+    },
+    /// The account changed.
+    Level {
+        /// When.
+        at: Nanos,
+        /// What changed: the label of the lease, or `trim`, `foreign`.
+        label: Cow<'static, str>,
+        /// The account after it.
+        level: Level,
+    },
+    /// A request for memory was refused, after synchronising, trimming and one retry.
+    Refusal {
+        /// When.
+        at: Nanos,
+        /// Need, free and holders.
+        refused: Arc<Refused>,
+    },
+    /// The pool was trimmed.
+    Trim {
+        /// When.
+        at: Nanos,
+        /// Who asked.
+        worker: WorkerId,
+        /// Bytes that went back to the device.
+        freed: Bytes,
+    },
+}
+
+/// Takes events from any thread, in any order of time: device intervals are known only afterwards.
+pub trait Sink: Send + Sync {
+    /// Keeps or drops one event. Must not block for long and must not call back into the device.
+    fn emit(&self, event: Event);
+}
+
+/// Drops every event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSink;
+
+impl Sink for NoSink {
+    fn emit(&self, _: Event) {}
+}
