@@ -1,0 +1,11 @@
+//! Verifying and proving keys. The reduction that a proving key was made for is part of its type.
+
+mod proving;
+mod query;
+mod reduction;
+mod verifying;
+
+pub use proving::{AnyKey, ProvingKey, ProvingKeyParts};
+pub use query::Query;
+pub use reduction::{Circom, Libsnark, Reduction, Rows};
+pub use verifying::VerifyingKey;

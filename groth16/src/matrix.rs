@@ -1,0 +1,255 @@
+//! Sparse matrices over the scalar field, row by row.
+
+use std::collections::HashMap;
+
+use blst::blst_fr;
+use blstrs::Scalar;
+use ff::Field;
+use rayon::prelude::*;
+
+use crate::shape::{ShapeError, expect_count};
+
+/// Index of the coefficient 1 in every table of coefficients.
+const ONE: u32 = 0;
+/// Index of the coefficient −1.
+const MINUS_ONE: u32 = 1;
+/// Rows per piece of parallel work.
+const PIECE: usize = 1024;
+
+/// A sparse matrix in compressed rows. A term costs eight bytes: its wire and the index of its coefficient in
+/// a table of distinct ones, since circuits use few (mostly 1 and −1, which are added and subtracted without
+/// a multiplication).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    /// Row `i` holds the terms from `offsets[i]` to `offsets[i + 1]`.
+    offsets: Vec<u64>,
+    wires: Vec<u32>,
+    /// Per term, an index into `table`.
+    coefficients: Vec<u32>,
+    table: Vec<Scalar>,
+    n_wires: u32,
+}
+
+impl Matrix {
+    /// Number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn n_wires(&self) -> u32 {
+        self.n_wires
+    }
+
+    /// Number of stored terms; a wire named twice in a row counts twice.
+    #[must_use]
+    pub fn n_terms(&self) -> usize {
+        self.wires.len()
+    }
+
+    /// The terms of row `i` as they were given; none past the last row.
+    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = (u32, Scalar)> + '_ {
+        self.span(i).map(|t| (self.wires[t], self.table[self.coefficients[t] as usize]))
+    }
+
+    fn span(&self, i: usize) -> std::ops::Range<usize> {
+        // Offsets never exceed `wires.len()`, which is a `usize`.
+        let at = |i: usize| self.offsets.get(i).map_or(self.wires.len(), |&o| index(o));
+        at(i)..at(i.saturating_add(1))
+    }
+
+    /// `⟨row i, w⟩`. Wires past the end of `w` count as zero; [`evaluate`](Self::evaluate) refuses such a `w`.
+    #[must_use]
+    pub fn dot(&self, i: usize, w: &[Scalar]) -> Scalar {
+        self.span(i).fold(Scalar::ZERO, |sum, t| {
+            let Some(value) = w.get(self.wires[t] as usize) else { return sum };
+            match self.coefficients[t] {
+                ONE => sum + value,
+                MINUS_ONE => sum - value,
+                c => sum + self.table[c as usize] * value,
+            }
+        })
+    }
+
+    /// Writes `⟨row i, w⟩` to `out[i]` for every row, in parallel.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError::Count`] when `w` has not one value per wire, or `out` not one place per row.
+    pub fn evaluate(&self, w: &[Scalar], out: &mut [Scalar]) -> Result<(), ShapeError> {
+        expect_count("values for the wires", u64::from(self.n_wires), w.len() as u64)?;
+        expect_count("places for the rows", self.n_rows() as u64, out.len() as u64)?;
+        out.par_iter_mut().with_min_len(PIECE).enumerate().for_each(|(i, out)| *out = self.dot(i, w));
+        Ok(())
+    }
+
+    /// Marks every wire that some term with a non-zero coefficient names.
+    pub(crate) fn mark_wires(&self, seen: &mut [bool]) {
+        for (&wire, &c) in self.wires.iter().zip(&self.coefficients) {
+            if !bool::from(self.table[c as usize].is_zero()) {
+                seen[wire as usize] = true;
+            }
+        }
+    }
+}
+
+/// Offsets count terms that are in memory, so they fit.
+#[allow(clippy::cast_possible_truncation)]
+fn index(offset: u64) -> usize {
+    offset as usize
+}
+
+/// Gives each distinct coefficient an index; 1 and −1 have theirs from the start.
+#[derive(Debug)]
+struct Table {
+    values: Vec<Scalar>,
+    /// Keyed by the Montgomery limbs, which are unique per value. The default hasher is seeded, so a hostile
+    /// file cannot aim for collisions.
+    index: HashMap<[u64; 4], u32>,
+    last: ([u64; 4], u32),
+}
+
+impl Table {
+    fn new() -> Self {
+        let values = vec![Scalar::ONE, -Scalar::ONE];
+        let index = values.iter().map(limbs).zip([ONE, MINUS_ONE]).collect();
+        Self { last: (limbs(&values[0]), ONE), values, index }
+    }
+
+    fn intern(&mut self, value: Scalar) -> Result<u32, ShapeError> {
+        let key = limbs(&value);
+        if key == self.last.0 {
+            return Ok(self.last.1);
+        }
+        let at = if let Some(&at) = self.index.get(&key) {
+            at
+        } else {
+            let at = u32::try_from(self.values.len())
+                .map_err(|_| ShapeError::Coefficients { max: u64::from(u32::MAX) })?;
+            self.values.push(value);
+            self.index.insert(key, at);
+            at
+        };
+        self.last = (key, at);
+        Ok(at)
+    }
+}
+
+fn limbs(value: &Scalar) -> [u64; 4] {
+    blst_fr::from(*value).l
+}
+
+/// Builds a [`Matrix`] row after row.
+#[derive(Debug)]
+pub struct MatrixBuilder {
+    offsets: Vec<u64>,
+    wires: Vec<u32>,
+    coefficients: Vec<u32>,
+    table: Table,
+    n_wires: u32,
+}
+
+impl MatrixBuilder {
+    /// A matrix over `n_wires` columns, with no row yet.
+    #[must_use]
+    pub fn new(n_wires: u32) -> Self {
+        Self { offsets: vec![0], wires: Vec::new(), coefficients: Vec::new(), table: Table::new(), n_wires }
+    }
+
+    /// Appends a term to the row that [`end_row`](Self::end_row) will close.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError::Wire`] when the wire does not exist.
+    pub fn term(&mut self, wire: u32, coefficient: Scalar) -> Result<(), ShapeError> {
+        if wire >= self.n_wires {
+            return Err(ShapeError::Wire {
+                row: self.offsets.len() as u64 - 1,
+                wire: u64::from(wire),
+                n_wires: u64::from(self.n_wires),
+            });
+        }
+        let at = self.table.intern(coefficient)?;
+        self.wires.push(wire);
+        self.coefficients.push(at);
+        Ok(())
+    }
+
+    /// Closes the current row, which may be empty.
+    pub fn end_row(&mut self) {
+        self.offsets.push(self.wires.len() as u64);
+    }
+
+    /// Number of closed rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The matrix of the closed rows.
+    #[must_use]
+    pub fn finish(mut self) -> Matrix {
+        let end = self.offsets.last().copied().map_or(0, index);
+        self.wires.truncate(end);
+        self.coefficients.truncate(end);
+        self.wires.shrink_to_fit();
+        self.coefficients.shrink_to_fit();
+        Matrix {
+            offsets: self.offsets,
+            wires: self.wires,
+            coefficients: self.coefficients,
+            table: self.table.values,
+            n_wires: self.n_wires,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(matrix: &Matrix) -> Vec<Vec<(u32, Scalar)>> {
+        (0..matrix.n_rows()).map(|i| matrix.row(i).collect()).collect()
+    }
+
+    #[test]
+    fn evaluates_like_the_dense_sum() {
+        let terms: Vec<Vec<(u32, Scalar)>> = vec![
+            vec![(0, Scalar::ONE), (2, -Scalar::ONE), (2, Scalar::from(5))],
+            vec![],
+            vec![(1, Scalar::from(7)), (1, Scalar::from(7)), (0, Scalar::ZERO)],
+        ];
+        let mut b = MatrixBuilder::new(3);
+        for row in &terms {
+            for &(wire, c) in row {
+                b.term(wire, c).unwrap();
+            }
+            b.end_row();
+        }
+        let m = b.finish();
+        assert_eq!(rows(&m), terms);
+        let w = [Scalar::ONE, Scalar::from(10), Scalar::from(100)];
+        let mut out = [Scalar::ZERO; 3];
+        m.evaluate(&w, &mut out).unwrap();
+        assert_eq!(out, [Scalar::from(401), Scalar::ZERO, Scalar::from(140)]);
+        assert!(m.evaluate(&w[..2], &mut out).is_err());
+
+        // The zero coefficient marks nothing.
+        let mut seen = [false; 3];
+        m.mark_wires(&mut seen);
+        assert_eq!(seen, [true, true, true]);
+    }
+
+    #[test]
+    fn b182_wire_out_of_range_is_refused() {
+        let mut b = MatrixBuilder::new(3);
+        for wire in [3, u32::MAX] {
+            assert_eq!(
+                b.term(wire, Scalar::ONE),
+                Err(ShapeError::Wire { row: 0, wire: u64::from(wire), n_wires: 3 })
+            );
+        }
+    }
+}
