@@ -1,1 +1,20 @@
 #![doc = include_str!("../README.md")]
+
+mod buf;
+mod bytes;
+mod device;
+mod error;
+mod event;
+mod host;
+mod ledger;
+mod sync;
+mod turn;
+
+pub use buf::Buf;
+pub use bytes::{Bytes, Nanos, ParseBytesError};
+pub use device::Device;
+pub use error::{Error, Holding, Op, Refused};
+pub use event::{Cause, Event, Level, NoSink, Sink, Span, Track};
+pub use host::{Host, HostBlock, HostConfig, HostMark, HostPtr, HostQueue, host_work};
+pub use ledger::{Class, Lease, Ledger, LedgerConfig, Margin, Reading, WorkerId};
+pub use turn::{Turn, Worker};

@@ -1,0 +1,123 @@
+//! What a device must do, in raw operations. Everything typed is built on these.
+
+use std::fmt::Debug;
+
+use crate::{Bytes, Class, Error, Ledger, Nanos, Reading, Track, Turn, Worker, WorkerId};
+
+/// Something with memory and ordered queues of work: [`crate::Host`], a simulated card, an NVIDIA card.
+///
+/// Implementors give raw operations and a [`Ledger`]; users call [`Device::turn`] and work through the [`Turn`].
+/// Every raw operation first asks [`Ledger::attempt`], so that faults can be injected on any device.
+/// [`crate::conformance`] states the contract as tests that every device must pass.
+pub trait Device: Send + Sync + Sized + 'static {
+    /// A raw block of device memory. Dropping it without [`Device::free`] leaks it.
+    type Block: Send + Debug;
+    /// A raw ordered queue of work; clones are the same queue.
+    type Queue: Clone + PartialEq + Send + Sync + Debug;
+    /// A point in a queue.
+    type Mark: Clone + Send + Sync + Debug;
+
+    /// The device's name: `host`, `cuda:0`.
+    fn name(&self) -> &str;
+
+    /// The account of this device's memory.
+    fn ledger(&self) -> &Ledger;
+
+    /// What the device says about its memory now.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it cannot be asked.
+    fn reading(&self) -> Result<Reading, Error>;
+
+    /// Time since the device was opened, as the calling worker sees it.
+    fn now(&self) -> Nanos {
+        self.ledger().now()
+    }
+
+    /// An ordered queue whose work is drawn on `track` for `worker`; an idle one is reused.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when none can be made.
+    fn queue(&self, track: Track, worker: WorkerId) -> Result<Self::Queue, Error>;
+
+    /// Takes back a queue that [`Device::queue`] gave. Work on it has ended.
+    fn retire(&self, queue: Self::Queue);
+
+    /// Allocates `len` bytes, in the order of `queue` where the class is `Pooled`.
+    ///
+    /// # Safety
+    /// A lease for `len` bytes must be held for as long as the block lives. The contents are not initialised.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device refuses.
+    unsafe fn allocate(&self, len: Bytes, class: Class, queue: &Self::Queue) -> Result<Self::Block, Error>;
+
+    /// Frees a block after all work enqueued on `queue` so far.
+    ///
+    /// # Safety
+    /// The block came from [`Device::allocate`] of this device with the same class; work on other queues that
+    /// uses it has ended or is waited for by `queue`.
+    unsafe fn free(&self, block: Self::Block, class: Class, queue: &Self::Queue);
+
+    /// A mark at the end of what is enqueued now.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    fn record(&self, queue: &Self::Queue) -> Result<Self::Mark, Error>;
+
+    /// Makes `queue` wait for `mark`; the host does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    fn wait(&self, queue: &Self::Queue, mark: &Self::Mark) -> Result<(), Error>;
+
+    /// True when all work before the mark has ended.
+    ///
+    /// # Errors
+    /// [`Error::Lane`] when that work failed.
+    fn passed(&self, mark: &Self::Mark) -> Result<bool, Error>;
+
+    /// Blocks the caller until all work before the mark has ended.
+    ///
+    /// # Errors
+    /// [`Error::Lane`] when that work failed.
+    fn synchronise(&self, mark: &Self::Mark) -> Result<(), Error>;
+
+    /// Blocks the caller until all work on the queue has ended. Unlike [`Device::record`] it has no way to fail before
+    /// that, so that a turn can always be ended safely.
+    ///
+    /// # Errors
+    /// [`Error::Lane`] when that work failed.
+    fn drain(&self, queue: &Self::Queue) -> Result<(), Error>;
+
+    /// Gives what the pool retains back to the device. Callers synchronise first: a pool gives back only what has
+    /// been freed in fact.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    fn trim(&self) -> Result<(), Error>;
+
+    /// Blocks the calling thread until `ready` says so; it is asked again after every change of the ledger.
+    fn block(&self, ready: &mut dyn FnMut() -> bool) {
+        self.ledger().wait_until(ready);
+    }
+
+    /// Waits in line for the turn and takes it. First come, first served; the wait is recorded.
+    ///
+    /// Borrowing the worker mutably is what keeps one worker from taking two turns:
+    ///
+    /// ```compile_fail,E0499
+    /// # use prestage_vram::{Device, Host, HostConfig, Worker};
+    /// let host = Host::open(HostConfig::default()).unwrap();
+    /// let mut worker = Worker::new(0);
+    /// let first = host.turn(&mut worker).unwrap();
+    /// let second = host.turn(&mut worker).unwrap();
+    /// drop(first);
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] on a device that failed for good, [`Error::Device`] when its memory cannot be read.
+    fn turn<'d>(&'d self, worker: &'d mut Worker) -> Result<Turn<'d, Self>, Error> {
+        Turn::take(self, worker)
+    }
+}

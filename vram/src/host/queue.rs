@@ -1,0 +1,216 @@
+//! An ordered queue of jobs on a thread of its own.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::{Bytes, Error, Event, Ledger, Nanos, Op, Span, Track, WorkerId};
+
+struct Job {
+    span: Option<(Cow<'static, str>, Bytes)>,
+    worker: WorkerId,
+    /// When it was handed over, where the queue was idle then.
+    handed: Option<Nanos>,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    worker: WorkerId,
+    submitted: u64,
+    completed: u64,
+    failure: Option<String>,
+    running: bool,
+    closed: bool,
+}
+
+struct Inner {
+    track: Track,
+    ledger: Ledger,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'g>(&self, guard: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+        self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the thread when the last handle is gone; jobs that were handed over still run.
+struct Handle(Arc<Inner>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// An ordered queue of jobs of the [`crate::Host`]; clones are the same queue.
+#[derive(Clone)]
+pub struct HostQueue(Arc<Handle>);
+
+impl HostQueue {
+    pub(super) fn start(track: Track, worker: WorkerId, ledger: Ledger) -> Result<Self, Error> {
+        let inner = Arc::new(Inner {
+            track,
+            ledger,
+            state: Mutex::new(State { worker, ..State::default() }),
+            changed: Condvar::new(),
+        });
+        let shared = Arc::clone(&inner);
+        std::thread::Builder::new()
+            .name(format!("{track:?}").to_lowercase())
+            .spawn(move || serve(&shared))
+            .map_err(|e| Error::Device { op: Op::Lane, device: "host".into(), detail: e.to_string() })?;
+        Ok(Self(Arc::new(Handle(inner))))
+    }
+
+    fn inner(&self) -> &Arc<Inner> {
+        &self.0.0
+    }
+
+    /// Where its spans are drawn.
+    #[must_use]
+    pub fn track(&self) -> Track {
+        self.inner().track
+    }
+
+    pub(super) fn assign(&self, worker: WorkerId) {
+        self.inner().lock().worker = worker;
+    }
+
+    pub(super) fn push(&self, span: Option<(Cow<'static, str>, Bytes)>, run: Box<dyn FnOnce() + Send>) {
+        let inner = self.inner();
+        let mut state = inner.lock();
+        let worker = state.worker;
+        let idle = !state.running && state.jobs.is_empty();
+        let handed = (idle && span.is_some()).then(|| inner.ledger.now());
+        state.submitted += 1;
+        state.jobs.push_back(Job { span, worker, handed, run });
+        drop(state);
+        inner.changed.notify_all();
+    }
+
+    pub(super) fn mark(&self) -> HostMark {
+        HostMark { inner: Arc::clone(self.inner()), at: self.inner().lock().submitted }
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        self.inner().lock().failure.clone()
+    }
+}
+
+impl PartialEq for HostQueue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for HostQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostQueue").field("track", &self.track()).finish_non_exhaustive()
+    }
+}
+
+/// A point in a [`HostQueue`].
+#[derive(Clone)]
+pub struct HostMark {
+    inner: Arc<Inner>,
+    at: u64,
+}
+
+impl HostMark {
+    pub(super) fn passed(&self) -> bool {
+        self.inner.lock().completed >= self.at
+    }
+
+    pub(super) fn block(&self) {
+        let mut state = self.inner.lock();
+        while state.completed < self.at {
+            state = self.inner.wait(state);
+        }
+    }
+
+    pub(super) fn failure(&self) -> Result<(), Error> {
+        match &self.inner.lock().failure {
+            Some(detail) => Err(Error::Lane { lane: lane_name(self.inner.track), detail: detail.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for HostMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostMark")
+            .field("track", &self.inner.track)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lane_name(track: Track) -> &'static str {
+    match track {
+        Track::Compute => "compute",
+        Track::Upload => "upload",
+        Track::Download => "download",
+        Track::Host => "host",
+        Track::Memory => "memory",
+        Track::Launch => "launch",
+        Track::Held => "held",
+    }
+}
+
+/// Runs jobs in order until the queue is closed and empty. After a job has panicked the later ones still run if they
+/// only free or wait, so that nothing leaks and nobody waits for ever; work is skipped.
+fn serve(inner: &Inner) {
+    let ledger = &inner.ledger;
+    loop {
+        let mut state = inner.lock();
+        let job = loop {
+            if let Some(job) = state.jobs.pop_front() {
+                break job;
+            }
+            if state.closed {
+                return;
+            }
+            state = inner.wait(state);
+        };
+        let failed = state.failure.is_some();
+        state.running = true;
+        drop(state);
+        let start = ledger.now();
+        let outcome =
+            if failed && job.span.is_some() { Ok(()) } else { catch_unwind(AssertUnwindSafe(job.run)) };
+        let end = ledger.now();
+        if let (Some((name, bytes)), false) = (job.span, failed) {
+            let span = Span { track: inner.track, worker: job.worker, name, start, end, bytes };
+            if let Some(handed) = job.handed {
+                let (track, end) = (Track::Launch, span.start);
+                ledger.emit(Event::Span(Span { track, start: handed, end, ..span.clone() }));
+            }
+            ledger.emit(Event::Span(span));
+        }
+        let mut state = inner.lock();
+        state.running = false;
+        state.completed += 1;
+        if let Err(panic) = outcome {
+            let words = panic
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "a job panicked".to_owned());
+            state.failure.get_or_insert(words);
+        }
+        drop(state);
+        inner.changed.notify_all();
+    }
+}
