@@ -4,14 +4,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use crate::{Bytes, Class, Device, Error, Lease};
+use crate::{Bytes, Class, Device, Error, Event, Lease, Span, Track};
 
 /// Device memory for `len` elements of `T`. It owns its lease: dropping it frees the memory in the order of its
 /// home queue and gives the bytes back.
 ///
 /// `'a` is the turn for a proof's buffers, the open device for resident ones. The *home* queue is the one that last
 /// used the buffer; [`Buf::claim`] hands it to another queue, which then waits for the work before. So whoever
-/// enqueues work claims first, and no two queues touch a buffer at once.
+/// enqueues work claims first, and no two queues touch a buffer at once. A buffer forgotten with [`std::mem::forget`]
+/// stays in the account, as it stays on the device.
 pub struct Buf<'a, D: Device, T> {
     device: &'a D,
     /// `None` only while it is being taken apart.
@@ -84,7 +85,8 @@ impl<'a, D: Device, T> Buf<'a, D, T> {
     /// Hands the buffer to `queue`: work enqueued there from now on comes after all earlier uses.
     ///
     /// # Errors
-    /// [`Error::Device`] when the wait cannot be enqueued; the buffer then stays where it was.
+    /// [`Error::Device`] when the wait cannot be enqueued, [`Error::Lane`] when work on the home queue has failed and the
+    /// contents cannot be relied on; the buffer then stays where it was, and can be dropped as ever.
     pub fn claim(&mut self, queue: &D::Queue) -> Result<(), Error> {
         let Some(parts) = self.parts.as_mut() else { return Ok(()) };
         if parts.home == *queue {
@@ -103,10 +105,12 @@ impl<'a, D: Device, T> Buf<'a, D, T> {
     }
 
     /// Says that all uses of the buffer so far end at `mark` of its home queue, so that another queue that claims
-    /// it waits for no more than that. [`Buf::claim`] by the home queue withdraws it.
+    /// it waits for no more than that. [`Buf::claim`] by the home queue withdraws it. Freeing is ordered after all of
+    /// the home queue either way.
     ///
     /// # Safety
-    /// Every use of the buffer enqueued so far comes before `mark`, and whoever enqueues more claims first.
+    /// `mark` was recorded on the home queue after the last use of the buffer that was enqueued there, and whoever
+    /// enqueues more claims first.
     pub unsafe fn ready_at(&mut self, mark: D::Mark) {
         if let Some(parts) = self.parts.as_mut() {
             parts.ready = Some(mark);
@@ -122,12 +126,27 @@ impl<'a, D: Device, T> Buf<'a, D, T> {
 
 impl<D: Device, T> Drop for Buf<'_, D, T> {
     fn drop(&mut self) {
-        if let Some(parts) = self.parts.take() {
-            let class = parts.lease.class();
+        if let Some(Parts { block, lease, home, .. }) = self.parts.take() {
+            let start = self.device.now();
             // SAFETY: the block came from `allocate` with this class, and `claim` ordered every use before the end
             // of the home queue.
-            unsafe { self.device.free(parts.block, class, &parts.home) };
-            drop(parts.lease);
+            unsafe { self.device.free(block, lease.class(), &home) };
+            if lease.settles() {
+                // Failed work is reported when its turn is released.
+                let _ = self.device.drain(&home);
+            }
+            let end = self.device.now();
+            if (lease.settles() || lease.class() == Class::Direct) && end > start {
+                self.device.ledger().emit(Event::Span(Span {
+                    track: Track::Memory,
+                    worker: lease.worker(),
+                    name: format!("free {}", lease.label()).into(),
+                    start,
+                    end,
+                    bytes: lease.bytes(),
+                }));
+            }
+            drop(lease);
         }
     }
 }

@@ -7,8 +7,18 @@ use crate::{Bytes, Class, Error, Ledger, Nanos, Reading, Track, Turn, Worker, Wo
 /// Something with memory and ordered queues of work: [`crate::Host`], a simulated card, an NVIDIA card.
 ///
 /// Implementors give raw operations and a [`Ledger`]; users call [`Device::turn`] and work through the [`Turn`].
-/// Every raw operation first asks [`Ledger::attempt`], so that faults can be injected on any device.
-/// [`crate::conformance`] states the contract as tests that every device must pass.
+/// Every raw operation that can fail first asks [`Ledger::attempt`], so that faults can be injected on any device and a
+/// poisoned one fails fast. [`crate::conformance`] states the contract as tests that every device must pass.
+///
+/// What a device promises:
+///
+/// - **Order.** Work on one queue runs in the order in which it was enqueued. Two queues know nothing of each other but
+///   what [`Device::wait`] says.
+/// - **Failure travels.** Work that comes after failed work, on its queue or behind a mark of it, does not run: it could
+///   read memory that was never written. Frees and marks still happen, so nothing leaks and nobody waits for ever. Once
+///   [`Device::drain`] has reported the failure the queue is not reused.
+/// - **Ending always works.** `free`, `drain` and `retire` succeed on a failed or poisoned device.
+/// - **No hidden memory.** Whatever a device keeps for itself is in [`Reading::context`].
 pub trait Device: Send + Sync + Sized + 'static {
     /// A raw block of device memory. Dropping it without [`Device::free`] leaks it.
     type Block: Send + Debug;
@@ -40,7 +50,8 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// [`Error::Device`] when none can be made.
     fn queue(&self, track: Track, worker: WorkerId) -> Result<Self::Queue, Error>;
 
-    /// Takes back a queue that [`Device::queue`] gave. Work on it has ended.
+    /// Takes back a queue that [`Device::queue`] gave, to give it out again unless its work failed. All work on it has
+    /// ended. Buffers whose home it was may still name it.
     fn retire(&self, queue: Self::Queue);
 
     /// Allocates `len` bytes, in the order of `queue` where the class is `Pooled`.
@@ -52,7 +63,8 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// [`Error::Device`] when the device refuses.
     unsafe fn allocate(&self, len: Bytes, class: Class, queue: &Self::Queue) -> Result<Self::Block, Error>;
 
-    /// Frees a block after all work enqueued on `queue` so far.
+    /// Frees a block after all work enqueued on `queue` so far. For class `Direct` it blocks until that has happened; for
+    /// `Pooled` it only enqueues.
     ///
     /// # Safety
     /// The block came from [`Device::allocate`] of this device with the same class; work on other queues that
@@ -62,7 +74,7 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// A mark at the end of what is enqueued now.
     ///
     /// # Errors
-    /// [`Error::Device`].
+    /// [`Error::Device`]; [`Error::Lane`] when work on the queue is known to have failed.
     fn record(&self, queue: &Self::Queue) -> Result<Self::Mark, Error>;
 
     /// Makes `queue` wait for `mark`; the host does not wait.
@@ -83,7 +95,7 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// [`Error::Lane`] when that work failed.
     fn synchronise(&self, mark: &Self::Mark) -> Result<(), Error>;
 
-    /// Blocks the caller until all work on the queue has ended. Unlike [`Device::record`] it has no way to fail before
+    /// Blocks the caller until all work on the queue has ended, frees included. Unlike [`Device::record`] it has no way to fail before
     /// that, so that a turn can always be ended safely.
     ///
     /// # Errors

@@ -85,6 +85,14 @@ pub enum Error {
         /// The first failure.
         detail: String,
     },
+    /// A turn of one device was used with another.
+    #[error("the turn belongs to {turn}, not to {device}")]
+    OtherDevice {
+        /// The device whose turn it is.
+        turn: String,
+        /// The device it was used with.
+        device: String,
+    },
     /// No NVIDIA driver on this machine.
     #[error("no NVIDIA driver here ({detail}); install one or use the device `host`")]
     NoDriver {
@@ -123,6 +131,8 @@ pub struct Refused {
     pub retained: Bytes,
     /// usable − margin.
     pub budget: Bytes,
+    /// What the device would grant if nobody, other processes included, held anything.
+    pub empty: Bytes,
     /// Who asked.
     pub worker: WorkerId,
     /// In which phase.
@@ -153,7 +163,7 @@ impl fmt::Display for Refused {
             Gib(self.retained)
         )?;
         if self.never {
-            write!(f, "; the empty device grants {}", Gib(self.budget))?;
+            write!(f, "; the empty device grants {}", Gib(self.empty))?;
         }
         if let Some(words) = &self.driver {
             write!(f, "; the driver says: {words}")?;

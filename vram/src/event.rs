@@ -108,7 +108,7 @@ pub enum Event {
     Level {
         /// When.
         at: Nanos,
-        /// What changed: the label of the lease, or `trim`, `foreign`.
+        /// What changed: the label of the lease, or `synchronise`, `trim`, `reading`.
         label: Cow<'static, str>,
         /// The account after it.
         level: Level,
@@ -120,20 +120,21 @@ pub enum Event {
         /// Need, free and holders.
         refused: Arc<Refused>,
     },
-    /// The pool was trimmed.
+    /// The device was synchronised for it and the pool trimmed.
     Trim {
         /// When.
         at: Nanos,
         /// Who asked.
         worker: WorkerId,
-        /// Bytes that went back to the device.
+        /// Bytes that went back to the device, by the synchronisation and the trim together.
         freed: Bytes,
     },
 }
 
 /// Takes events from any thread, in any order of time: device intervals are known only afterwards.
 pub trait Sink: Send + Sync {
-    /// Keeps or drops one event. Must not block for long and must not call back into the device.
+    /// Keeps or drops one event. Must not block for long, panic, or call back into the device or its ledger: level
+    /// events are handed over while the account is locked, so that their order is the order of the changes.
     fn emit(&self, event: Event);
 }
 

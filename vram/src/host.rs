@@ -60,7 +60,8 @@ impl Host {
     /// take the pointers after that.
     ///
     /// # Errors
-    /// [`Error::Device`] for an injected fault of kind `op`; [`Error::Poisoned`].
+    /// [`Error::Device`] for an injected fault of kind `op`; [`Error::Poisoned`]. A job that panics fails its queue: later
+    /// jobs there, and on queues that wait for it, are skipped, and the turn's release says so.
     pub unsafe fn submit(
         &self,
         queue: &HostQueue,
@@ -70,12 +71,18 @@ impl Host {
         job: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
         self.ledger.attempt(op)?;
-        queue.push(Some((name.into(), bytes)), Box::new(job));
+        queue.push(
+            Some((name.into(), bytes)),
+            Box::new(move || {
+                job();
+                Ok(())
+            }),
+        );
         Ok(())
     }
 }
 
-/// A block of host memory that stands for device memory.
+/// A block of host memory that stands for device memory. It is freed through its [`crate::Buf`] only.
 #[derive(Debug)]
 pub struct HostBlock {
     at: NonNull<u8>,
@@ -178,7 +185,7 @@ impl Device for Host {
     }
 
     fn retire(&self, queue: HostQueue) {
-        if queue.failure().is_none() {
+        if !queue.failed() {
             lock(&self.idle).push(queue);
         }
     }
@@ -205,7 +212,13 @@ impl Device for Host {
     }
 
     unsafe fn free(&self, block: HostBlock, class: Class, queue: &HostQueue) {
-        queue.push(None, Box::new(move || block.free()));
+        queue.push(
+            None,
+            Box::new(move || {
+                block.free();
+                Ok(())
+            }),
+        );
         if class == Class::Direct {
             // A synchronous free waits for the device. Failed work is reported when the turn is released.
             let _ = self.drain(queue);
@@ -214,13 +227,14 @@ impl Device for Host {
 
     fn record(&self, queue: &HostQueue) -> Result<HostMark, Error> {
         self.ledger.attempt(Op::Mark)?;
-        Ok(queue.mark())
+        let mark = queue.mark();
+        mark.failure().map(|()| mark)
     }
 
     fn wait(&self, queue: &HostQueue, mark: &HostMark) -> Result<(), Error> {
         self.ledger.attempt(Op::Mark)?;
         let mark = mark.clone();
-        queue.push(None, Box::new(move || mark.block()));
+        queue.push(None, Box::new(move || mark.follow()));
         Ok(())
     }
 

@@ -2,262 +2,23 @@
 //!
 //! Admission (all amounts in bytes): a request for `n` is granted iff
 //! `resident + direct + pooled + retained + owed + n ≤ budget`, where a `Pooled` request may take what the pool
-//! retains instead of new memory, and `owed` is what the plans of *other* running turns have yet to take
+//! retains instead of new memory, and `owed` is what the plans of *older* running turns have yet to take
 //! (see [`crate::Turn::promise`]).
 
+mod config;
+mod lease;
+mod state;
+
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::Arc;
 
-use crate::sync::{Condvar, Mutex, MutexGuard, lock};
-use crate::{Bytes, Error, Event, Holding, Level, Nanos, NoSink, Op, Refused, Sink};
+pub use config::{Class, LedgerConfig, Margin, Reading, WorkerId};
+pub use lease::Lease;
+pub(crate) use state::{Request, Ticket};
+use state::{State, TurnState, Verdict};
 
-/// How an allocation is made, and so who may reuse it once it is freed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Class {
-    /// A synchronous allocation (`cuMemAlloc`): freeing it gives the memory back to the device at once.
-    Direct,
-    /// A stream-ordered allocation (`cuMemAllocAsync`): freeing it gives the memory back to the pool, which may
-    /// retain it; only `Pooled` requests can reuse that.
-    #[default]
-    Pooled,
-}
-
-/// Memory kept free on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Margin {
-    /// That many bytes.
-    Fixed(Bytes),
-    /// That many thousandths of the capacity.
-    Permille(u16),
-}
-
-impl Default for Margin {
-    /// 512 MiB.
-    fn default() -> Self {
-        Self::Fixed(Bytes::mib(512))
-    }
-}
-
-impl Margin {
-    /// The margin of a device with `capacity`.
-    #[must_use]
-    pub fn bytes(self, capacity: Bytes) -> Bytes {
-        match self {
-            Self::Fixed(bytes) => bytes,
-            Self::Permille(n) => {
-                let wide = u128::from(capacity.get()) * u128::from(n) / 1000;
-                Bytes::new(u64::try_from(wide).unwrap_or(u64::MAX))
-            }
-        }
-    }
-}
-
-impl std::str::FromStr for Margin {
-    type Err = crate::ParseBytesError;
-
-    /// `512MiB` or `50permille`.
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        match s.trim().strip_suffix("permille") {
-            Some(n) => {
-                n.trim().parse().map(Self::Permille).map_err(|_| crate::bytes::ParseBytesError(s.to_owned()))
-            }
-            None => s.parse().map(Self::Fixed),
-        }
-    }
-}
-
-/// What a device says about its memory at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// All memory of the device.
-    pub capacity: Bytes,
-    /// What the driver keeps for this process: context, kernels, stacks.
-    pub context: Bytes,
-    /// What other processes hold.
-    pub foreign: Bytes,
-}
-
-impl Reading {
-    /// capacity − context − foreign, never below zero.
-    #[must_use]
-    pub fn usable(&self) -> Bytes {
-        self.capacity.saturating_sub(self.context).saturating_sub(self.foreign)
-    }
-}
-
-/// How a ledger is opened.
-#[derive(Clone)]
-pub struct LedgerConfig {
-    /// Memory kept free.
-    pub margin: Margin,
-    /// Bytes that the pool may retain past a synchronisation (its release threshold).
-    pub threshold: Bytes,
-    /// True when a second worker may stage while the first computes.
-    pub ahead: bool,
-    /// Where events go.
-    pub sink: Arc<dyn Sink>,
-    /// Asked before each operation of that kind; true makes it fail. For fault-injection tests.
-    pub faults: Option<Arc<dyn Fn(Op) -> bool + Send + Sync>>,
-}
-
-impl Default for LedgerConfig {
-    /// Margin 512 MiB, threshold 0, no staging ahead, events dropped, no faults.
-    fn default() -> Self {
-        Self {
-            margin: Margin::default(),
-            threshold: Bytes::ZERO,
-            ahead: false,
-            sink: Arc::new(NoSink),
-            faults: None,
-        }
-    }
-}
-
-impl fmt::Debug for LedgerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LedgerConfig")
-            .field("margin", &self.margin)
-            .field("threshold", &self.threshold)
-            .field("ahead", &self.ahead)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Names a worker in events and messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WorkerId(pub u32);
-
-impl fmt::Display for WorkerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "worker {}", self.0)
-    }
-}
-
-/// A place in the line for the turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Ticket(u64);
-
-/// A request for memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
-    /// What it is for.
-    pub(crate) label: &'static str,
-    /// How much.
-    pub(crate) bytes: Bytes,
-    /// How it will be allocated.
-    pub(crate) class: Class,
-    /// In which phase.
-    pub(crate) phase: &'static str,
-    /// Whether it outlives the turn.
-    pub(crate) resident: bool,
-}
-
-#[derive(Debug)]
-struct Entry {
-    holding: Holding,
-    ticket: Ticket,
-}
-
-#[derive(Debug, Default)]
-struct TurnState {
-    worker: WorkerId,
-    /// Bytes that this turn holds, resident memory left out.
-    live: Bytes,
-    /// What its plan may hold at most from here on.
-    promise: Bytes,
-    /// Highest `live` per phase, in the order in which the phases began.
-    peaks: Vec<(&'static str, Bytes)>,
-}
-
-impl TurnState {
-    fn reach(&mut self, phase: &'static str) {
-        let live = self.live;
-        match self.peaks.iter_mut().find(|(p, _)| *p == phase) {
-            Some((_, peak)) => *peak = (*peak).max(live),
-            None => self.peaks.push((phase, live)),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct State {
-    reading: Reading,
-    margin: Bytes,
-    resident: Bytes,
-    direct: Bytes,
-    pooled: Bytes,
-    retained: Bytes,
-    peak: Bytes,
-    next: u64,
-    entries: BTreeMap<u64, Entry>,
-    /// Turns asked for and not yet granted, in order.
-    line: VecDeque<Ticket>,
-    /// Requests for memory that wait, in order.
-    wanting: VecDeque<u64>,
-    turns: BTreeMap<Ticket, TurnState>,
-    staging: Option<Ticket>,
-    computing: Option<Ticket>,
-    poisoned: Option<String>,
-    /// Counts changes that someone may be waiting for.
-    generation: u64,
-}
-
-impl State {
-    fn level(&self) -> Level {
-        let usable = self.reading.usable();
-        Level {
-            resident: self.resident,
-            direct: self.direct,
-            pooled: self.pooled,
-            retained: self.retained,
-            usable,
-            budget: usable.saturating_sub(self.margin),
-        }
-    }
-
-    /// What the plans of turns other than `ticket` have yet to take.
-    fn owed(&self, ticket: Ticket) -> Bytes {
-        self.turns.iter().filter(|(t, _)| **t != ticket).map(|(_, s)| s.promise.saturating_sub(s.live)).sum()
-    }
-
-    /// New memory that a request takes from the device.
-    fn fresh(&self, request: &Request) -> Bytes {
-        match request.class {
-            Class::Pooled => request.bytes.saturating_sub(self.retained),
-            Class::Direct => request.bytes,
-        }
-    }
-
-    fn fits(&self, ticket: Ticket, request: &Request) -> bool {
-        let level = self.level();
-        level.used() + self.owed(ticket) + self.fresh(request) <= level.budget
-    }
-
-    fn never_fits(&self, request: &Request) -> bool {
-        let empty = Reading { foreign: Bytes::ZERO, ..self.reading }.usable().saturating_sub(self.margin);
-        request.bytes > empty
-    }
-
-    fn refusal(&self, ticket: Ticket, request: &Request, driver: Option<String>) -> Arc<Refused> {
-        let level = self.level();
-        Arc::new(Refused {
-            label: request.label,
-            need: request.bytes,
-            free: level.free().saturating_sub(self.owed(ticket)),
-            margin: self.margin,
-            retained: self.retained,
-            budget: level.budget,
-            worker: self.turns.get(&ticket).map(|t| t.worker).unwrap_or_default(),
-            phase: request.phase,
-            never: self.never_fits(request),
-            held: self.entries.values().map(|e| e.holding.clone()).collect(),
-            driver,
-        })
-    }
-}
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
+use crate::{Bytes, Error, Event, Holding, Level, Nanos, Op, Refused};
 
 struct Inner {
     state: Mutex<State>,
@@ -265,6 +26,18 @@ struct Inner {
     config: LedgerConfig,
     device: String,
     clock: Box<dyn Fn() -> Nanos + Send + Sync>,
+}
+
+/// The answer to a request that stands in line for memory.
+pub(crate) enum Answer {
+    /// Here it is.
+    Granted(Lease),
+    /// Trim the pool, then ask again.
+    Trim,
+    /// It will not fit.
+    Refused(std::sync::Arc<Refused>),
+    /// The device failed for good.
+    Poisoned,
 }
 
 /// The one account of a device's memory and of who may use it. Cheap to clone; all clones are the same account.
@@ -280,10 +53,17 @@ impl fmt::Debug for Ledger {
     }
 }
 
+impl PartialEq for Ledger {
+    /// True for clones of one account.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl Ledger {
     /// Opens the account of the device called `device`.
     ///
-    /// `clock` gives the time that events carry.
+    /// `clock` gives the time that events carry. It must not call back into the ledger.
     ///
     /// # Errors
     /// [`Error::MarginTooLarge`] when the margin is larger than the capacity.
@@ -297,26 +77,8 @@ impl Ledger {
         if margin > reading.capacity {
             return Err(Error::MarginTooLarge { margin, capacity: reading.capacity });
         }
-        let state = State {
-            reading,
-            margin,
-            resident: Bytes::ZERO,
-            direct: Bytes::ZERO,
-            pooled: Bytes::ZERO,
-            retained: Bytes::ZERO,
-            peak: Bytes::ZERO,
-            next: 0,
-            entries: BTreeMap::new(),
-            line: VecDeque::new(),
-            wanting: VecDeque::new(),
-            turns: BTreeMap::new(),
-            staging: None,
-            computing: None,
-            poisoned: None,
-            generation: 0,
-        };
         Ok(Self(Arc::new(Inner {
-            state: Mutex::new(state),
+            state: Mutex::new(State { reading, margin, ..State::default() }),
             changed: Condvar::new(),
             config,
             device: device.into(),
@@ -362,7 +124,7 @@ impl Ledger {
         }
     }
 
-    /// Marks the device as failed for good. The first reason is kept.
+    /// Marks the device as failed for good and wakes whoever waits, to fail. The first reason is kept.
     pub fn poison(&self, detail: impl Into<String>) {
         let mut state = self.lock();
         state.poisoned.get_or_insert_with(|| detail.into());
@@ -420,32 +182,10 @@ impl Ledger {
         }
     }
 
-    /// The device has synchronised: what the pool holds past its threshold is back with the device.
-    /// Returns the bytes that came back.
-    pub fn synchronised(&self) -> Bytes {
-        self.shrink(self.0.config.threshold)
-    }
-
-    /// The pool was trimmed: it retains nothing. Returns the bytes that came back.
-    pub fn trimmed(&self) -> Bytes {
-        self.shrink(Bytes::ZERO)
-    }
-
-    fn shrink(&self, threshold: Bytes) -> Bytes {
-        let mut state = self.lock();
-        let keep = threshold.saturating_sub(state.pooled).min(state.retained);
-        let freed = state.retained.saturating_sub(keep);
-        if freed > Bytes::ZERO {
-            state.retained = keep;
-            self.show(&state, "trim");
-            self.touch(&mut state);
-        }
-        freed
-    }
-
     /// Blocks the calling thread until `ready` says so. `ready` is asked again after every change of the account.
     pub fn wait_until(&self, ready: &mut dyn FnMut() -> bool) {
         loop {
+            // Read before asking: a change after the question makes the two differ, so no wake-up is lost.
             let seen = self.lock().generation;
             if ready() {
                 return;
@@ -457,12 +197,48 @@ impl Ledger {
         }
     }
 
+    // The pool: what has been freed, what is back with the device.
+
+    /// The turn begins to wait for its queues: the frees it has made so far are among what it waits for.
+    pub(crate) fn drain_begins(&self, ticket: Ticket) {
+        let mut state = self.lock();
+        if state.is_oldest(ticket) {
+            let pending = std::mem::take(&mut state.pending);
+            state.draining += pending;
+        }
+    }
+
+    /// The turn has waited for its queues: what the pool holds past its threshold is back with the device.
+    /// Returns the bytes that came back.
+    pub(crate) fn drain_ends(&self, ticket: Ticket) -> Bytes {
+        let mut state = self.lock();
+        if state.is_oldest(ticket) {
+            state.draining = Bytes::ZERO;
+        }
+        self.shrink(&mut state, self.0.config.threshold, "synchronise")
+    }
+
+    /// The pool was trimmed: it retains only what is still to be freed. Returns the bytes that came back.
+    pub(crate) fn trimmed(&self) -> Bytes {
+        let mut state = self.lock();
+        self.shrink(&mut state, Bytes::ZERO, "trim")
+    }
+
+    fn shrink(&self, state: &mut State, threshold: Bytes, label: &'static str) -> Bytes {
+        let freed = state.shrink(threshold);
+        if freed > Bytes::ZERO {
+            self.show(state, label);
+        }
+        // Also where nothing came back: frees that have executed are there for other turns now.
+        self.touch(state);
+        freed
+    }
+
     // The turn: a line, and two halves that at most one worker each is in.
 
     pub(crate) fn join(&self) -> Ticket {
         let mut state = self.lock();
-        let ticket = Ticket(state.next);
-        state.next += 1;
+        let ticket = Ticket(state.number());
         state.line.push_back(ticket);
         ticket
     }
@@ -471,12 +247,12 @@ impl Ledger {
     pub(crate) fn try_enter(&self, ticket: Ticket, worker: WorkerId) -> bool {
         let mut state = self.lock();
         let free = state.staging.is_none() && (self.0.config.ahead || state.computing.is_none());
-        if !free || state.line.front() != Some(&ticket) {
+        if !free || state.poisoned.is_some() || state.line.front() != Some(&ticket) {
             return false;
         }
         state.line.pop_front();
         state.staging = Some(ticket);
-        if state.computing.is_none() && !self.0.config.ahead {
+        if !self.0.config.ahead {
             state.computing = Some(ticket);
         }
         state.turns.insert(ticket, TurnState { worker, ..TurnState::default() });
@@ -487,11 +263,10 @@ impl Ledger {
     /// Moves a turn from the staging half to the computing half, when that is free.
     pub(crate) fn try_compute(&self, ticket: Ticket) -> bool {
         let mut state = self.lock();
-        match state.computing {
-            Some(holder) if holder != ticket => return false,
-            Some(_) => {}
-            None => state.computing = Some(ticket),
+        if state.computing.is_some_and(|holder| holder != ticket) {
+            return false;
         }
+        state.computing = Some(ticket);
         if state.staging == Some(ticket) && self.0.config.ahead {
             state.staging = None;
             self.touch(&mut state);
@@ -508,6 +283,12 @@ impl Ledger {
         }
         if state.computing == Some(ticket) {
             state.computing = None;
+        }
+        if state.is_oldest(ticket) {
+            // Its queues were drained; memory that was leaked on purpose is in `entries`, not here.
+            let pending = std::mem::take(&mut state.pending);
+            state.draining += pending;
+            state.draining = Bytes::ZERO;
         }
         state.turns.remove(&ticket);
         self.touch(&mut state);
@@ -535,7 +316,11 @@ impl Ledger {
 
     // Leases.
 
-    pub(crate) fn try_lease(&self, ticket: Ticket, request: &Request) -> Result<Lease, Arc<Refused>> {
+    pub(crate) fn try_lease(
+        &self,
+        ticket: Ticket,
+        request: &Request,
+    ) -> Result<Lease, std::sync::Arc<Refused>> {
         let mut state = self.lock();
         if !state.fits(ticket, request) {
             return Err(state.refusal(ticket, request, None));
@@ -544,130 +329,67 @@ impl Ledger {
     }
 
     /// Puts a request in line for memory.
-    pub(crate) fn want(&self) -> u64 {
+    pub(crate) fn want(&self, ticket: Ticket) -> Place<'_> {
         let mut state = self.lock();
-        let id = state.next;
-        state.next += 1;
-        state.wanting.push_back(id);
-        id
+        let key = (ticket, state.number());
+        state.wanting.insert(key);
+        Place { ledger: self, key }
     }
 
-    /// Takes a request out of the line for memory.
-    pub(crate) fn unwant(&self, id: u64) {
-        let mut state = self.lock();
-        state.wanting.retain(|w| *w != id);
-        self.touch(&mut state);
-    }
-
-    /// Grants the first request in line; later ones wait for it. `Some(Err)` when it cannot fit any more.
-    pub(crate) fn try_lease_in_line(
+    pub(crate) fn refusal(
         &self,
-        id: u64,
         ticket: Ticket,
         request: &Request,
-    ) -> Option<Result<Lease, Arc<Refused>>> {
-        let mut state = self.lock();
-        if state.poisoned.is_some() || state.never_fits(request) {
-            return Some(Err(state.refusal(ticket, request, state.poisoned.clone())));
-        }
-        if state.wanting.front() != Some(&id) || !state.fits(ticket, request) {
-            return None;
-        }
-        Some(Ok(self.grant(&mut state, ticket, request)))
-    }
-
-    pub(crate) fn refusal(&self, ticket: Ticket, request: &Request, driver: Option<String>) -> Arc<Refused> {
+        driver: Option<String>,
+    ) -> std::sync::Arc<Refused> {
         self.lock().refusal(ticket, request, driver)
     }
 
     fn grant(&self, state: &mut State, ticket: Ticket, request: &Request) -> Lease {
-        let id = state.next;
-        state.next += 1;
-        if request.class == Class::Pooled {
-            state.retained = state.retained.saturating_sub(request.bytes);
-        }
-        let worker = state.turns.get(&ticket).map(|t| t.worker);
-        if request.resident {
-            state.resident += request.bytes;
-        } else {
-            match request.class {
-                Class::Direct => state.direct += request.bytes,
-                Class::Pooled => state.pooled += request.bytes,
-            }
-            if let Some(turn) = state.turns.get_mut(&ticket) {
-                turn.live += request.bytes;
-                turn.reach(request.phase);
-            }
-        }
-        state.peak = state.peak.max(state.level().used());
-        let holding = Holding {
-            label: request.label,
-            bytes: request.bytes,
-            worker: if request.resident { None } else { worker },
-            phase: request.phase,
-            class: request.class,
-        };
-        state.entries.insert(id, Entry { holding, ticket });
+        let (id, worker) = state.book(ticket, request);
         self.show(state, request.label);
-        Lease { id, bytes: request.bytes, class: request.class, ledger: self.clone() }
+        Lease::new(self, id, ticket, worker, request)
     }
 
-    fn release(&self, id: u64) {
+    fn is_oldest(&self, ticket: Ticket) -> bool {
+        self.lock().is_oldest(ticket)
+    }
+
+    fn release(&self, id: u64, backed: bool) {
         let mut state = self.lock();
-        let Some(Entry { holding, ticket }) = state.entries.remove(&id) else { return };
-        let bytes = holding.bytes;
-        if holding.worker.is_none() {
-            state.resident = state.resident.saturating_sub(bytes);
-        } else {
-            match holding.class {
-                Class::Direct => state.direct = state.direct.saturating_sub(bytes),
-                Class::Pooled => state.pooled = state.pooled.saturating_sub(bytes),
-            }
-            if let Some(turn) = state.turns.get_mut(&ticket) {
-                turn.live = turn.live.saturating_sub(bytes);
-            }
+        if let Some(label) = state.unbook(id, backed) {
+            self.show(&state, label);
+            self.touch(&mut state);
         }
-        if holding.class == Class::Pooled {
-            state.retained += bytes;
+    }
+}
+
+/// A place in the line for memory, given up when dropped.
+pub(crate) struct Place<'l> {
+    ledger: &'l Ledger,
+    key: (Ticket, u64),
+}
+
+impl Place<'_> {
+    /// Asks for the memory. `None` while it is worth waiting for.
+    pub(crate) fn ask(&self, request: &Request) -> Option<Answer> {
+        let mut state = self.ledger.lock();
+        if state.poisoned.is_some() {
+            return Some(Answer::Poisoned);
         }
-        self.show(&state, holding.label);
-        self.touch(&mut state);
+        match state.judge(self.key, request) {
+            Verdict::Grant => Some(Answer::Granted(self.ledger.grant(&mut state, self.key.0, request))),
+            Verdict::Trim => Some(Answer::Trim),
+            Verdict::Wait => None,
+            Verdict::Refuse => Some(Answer::Refused(state.refusal(self.key.0, request, None))),
+        }
     }
 }
 
-/// A granted number of bytes, given back when dropped. It cannot be split, grown or given back twice.
-pub struct Lease {
-    id: u64,
-    bytes: Bytes,
-    class: Class,
-    ledger: Ledger,
-}
-
-impl Lease {
-    /// Its size.
-    #[must_use]
-    pub fn bytes(&self) -> Bytes {
-        self.bytes
-    }
-
-    /// Its class.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        self.class
-    }
-}
-
-impl fmt::Debug for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease")
-            .field("bytes", &self.bytes)
-            .field("class", &self.class)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Drop for Lease {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.ledger.release(self.id);
+        let mut state = self.ledger.lock();
+        state.wanting.remove(&self.key);
+        self.ledger.touch(&mut state);
     }
 }

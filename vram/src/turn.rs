@@ -1,12 +1,13 @@
 //! The right to use a device, held by one worker at a time.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::ledger::{Request, Ticket};
+use crate::ledger::{Answer, Request, Ticket};
 use crate::{
-    Buf, Bytes, Cause, Class, Device, Error, Event, Lease, Nanos, Op, Refused, Span, Track, WorkerId,
+    Buf, Bytes, Cause, Class, Device, Error, Event, Lease, Ledger, Nanos, Op, Refused, Span, Track, WorkerId,
 };
 
 /// Someone who takes turns. One per thread that proves.
@@ -40,7 +41,8 @@ pub struct Turn<'d, D: Device> {
     device: &'d D,
     worker: WorkerId,
     ticket: Ticket,
-    granted: Cell<Nanos>,
+    /// When it was granted, `None` until then.
+    granted: Cell<Option<Nanos>>,
     phase: Cell<&'static str>,
     queues: RefCell<Vec<D::Queue>>,
     /// Set once the turn was given back.
@@ -57,15 +59,19 @@ impl<'d, D: Device> Turn<'d, D> {
             device,
             worker: worker.id,
             ticket: ledger.join(),
-            granted: Cell::new(asked),
+            granted: Cell::new(None),
             phase: Cell::new("turn"),
             queues: RefCell::new(Vec::new()),
             left: Cell::new(false),
         };
-        device.block(&mut || ledger.try_enter(turn.ticket, turn.worker));
-        let granted = device.now();
-        turn.waited(Cause::Turn, asked, granted);
-        turn.granted.set(granted);
+        let mut entered = false;
+        device.block(&mut || {
+            entered = ledger.try_enter(turn.ticket, turn.worker);
+            entered || ledger.healthy().is_err()
+        });
+        let now = device.now();
+        turn.waited(Cause::Turn, asked, now);
+        turn.granted.set(entered.then_some(now));
         ledger.healthy()?;
         ledger.refresh(device.reading()?);
         Ok(turn)
@@ -95,7 +101,11 @@ impl<'d, D: Device> Turn<'d, D> {
         self.device.ledger().peaks(self.ticket)
     }
 
-    /// What this turn's plan may hold at most from here on: turns that stage ahead leave that much.
+    /// What this turn's plan may hold at most from here on: turns that stage beside it leave that much, so that an
+    /// allocation within the promise is never refused because of them.
+    ///
+    /// Promise before [`Turn::compute`] lets the next turn stage, and lower the promise as the plan goes on. A promise
+    /// is no lease: memory that was granted to others before stays theirs.
     pub fn promise(&self, most: Bytes) {
         self.device.ledger().promise(self.ticket, most);
     }
@@ -107,7 +117,7 @@ impl<'d, D: Device> Turn<'d, D> {
     pub fn compute(&self) -> Result<(), Error> {
         let ledger = self.device.ledger();
         let asked = self.device.now();
-        self.device.block(&mut || ledger.try_compute(self.ticket));
+        self.device.block(&mut || ledger.try_compute(self.ticket) || ledger.healthy().is_err());
         self.waited(Cause::Turn, asked, self.device.now());
         ledger.healthy()
     }
@@ -137,13 +147,15 @@ impl<'d, D: Device> Turn<'d, D> {
         queue: &D::Queue,
     ) -> Result<Buf<'t, D, MaybeUninit<T>>, Error> {
         let request = self.request::<T>(label, len, class, false)?;
-        self.place(&request, len, queue)
+        let (block, lease) = self.place(&request, queue)?;
+        Ok(Buf::new(self.device, block, lease, len, queue.clone()))
     }
 
-    /// As [`Turn::alloc`], but waits in line while the memory is held by others.
+    /// As [`Turn::alloc`], but waits in line while older turns hold the memory: those that compute while this one
+    /// stages. Their requests go first, then first come, first served.
     ///
     /// # Errors
-    /// As [`Turn::alloc`]; a request that cannot fit even the empty device is refused at once.
+    /// As [`Turn::alloc`]. What would not fit even if all older turns freed everything is refused at once.
     pub fn alloc_waiting<'t, T: Copy + Send + 'static>(
         &'t self,
         label: &'static str,
@@ -153,44 +165,65 @@ impl<'d, D: Device> Turn<'d, D> {
     ) -> Result<Buf<'t, D, MaybeUninit<T>>, Error> {
         let request = self.request::<T>(label, len, class, false)?;
         let ledger = self.device.ledger();
-        let asked = self.device.now();
-        let place = Wanting { ledger, id: ledger.want() };
-        let mut answer = None;
-        self.device.block(&mut || {
-            answer = ledger.try_lease_in_line(place.id, self.ticket, &request);
-            answer.is_some()
-        });
+        let place = ledger.want(self.ticket);
+        let lease = loop {
+            let asked = self.device.now();
+            let mut answer = None;
+            self.device.block(&mut || {
+                answer = place.ask(&request);
+                answer.is_some()
+            });
+            self.waited(Cause::Alloc, asked, self.device.now());
+            match answer {
+                Some(Answer::Granted(lease)) => break lease,
+                Some(Answer::Trim) => self.make_room()?,
+                Some(Answer::Refused(refused)) => return Err(self.refuse(refused)),
+                // A device that ends the wait without an answer has failed.
+                Some(Answer::Poisoned) | None => {
+                    ledger.healthy()?;
+                    return Err(self.refuse(ledger.refusal(self.ticket, &request, None)));
+                }
+            }
+        };
         drop(place);
-        self.waited(Cause::Alloc, asked, self.device.now());
-        match answer {
-            Some(Ok(lease)) => self.fill(lease, &request, len, queue),
-            Some(Err(refused)) => Err(self.refuse(refused)),
-            None => Err(self.refuse(ledger.refusal(self.ticket, &request, None))),
-        }
+        let (block, lease) = self.fill(lease, &request, queue)?;
+        Ok(Buf::new(self.device, block, lease, len, queue.clone()))
     }
 
-    /// Device memory that outlives the turn: key points, tables. Counted apart, as resident.
+    /// Device memory that outlives the turn: key points, tables. Counted apart, as resident. Dropping it waits for
+    /// its home queue.
+    ///
+    /// `device` is the turn's device: its borrow is what the buffer lives in, since that of the turn ends with the
+    /// worker's.
     ///
     /// # Errors
-    /// As [`Turn::alloc`].
-    pub fn alloc_resident<T: Copy + Send + 'static>(
+    /// As [`Turn::alloc`]; [`Error::OtherDevice`].
+    pub fn alloc_resident<'r, T: Copy + Send + 'static>(
         &self,
+        device: &'r D,
         label: &'static str,
         len: usize,
         class: Class,
         queue: &D::Queue,
-    ) -> Result<Buf<'d, D, MaybeUninit<T>>, Error> {
+    ) -> Result<Buf<'r, D, MaybeUninit<T>>, Error> {
+        if device.ledger() != self.device.ledger() {
+            let (turn, device) = (self.device.name().to_owned(), device.name().to_owned());
+            return Err(Error::OtherDevice { turn, device });
+        }
         let request = self.request::<T>(label, len, class, true)?;
-        self.place(&request, len, queue)
+        let (block, lease) = self.place(&request, queue)?;
+        Ok(Buf::new(device, block, lease, len, queue.clone()))
     }
 
-    /// Waits for this turn's queues and trims the pool. Returns what came back to the device.
+    /// Waits for this turn's queues and trims the pool, in this order, since a pool gives back only what has been
+    /// freed in fact. Returns what came back to the device.
     ///
     /// # Errors
     /// [`Error::Lane`] when work on a queue failed.
     pub fn trim(&self) -> Result<Bytes, Error> {
-        self.drain()?;
-        self.trim_pool()
+        let (synchronised, late) = self.settle(Cause::Sync);
+        late?;
+        self.trim_pool(synchronised)
     }
 
     /// Waits until all work on this turn's queues has ended.
@@ -198,14 +231,7 @@ impl<'d, D: Device> Turn<'d, D> {
     /// # Errors
     /// The first failure of that work.
     pub fn drain(&self) -> Result<(), Error> {
-        let asked = self.device.now();
-        let mut first = Ok(());
-        for queue in self.queues.borrow().iter() {
-            let end = self.device.drain(queue);
-            first = first.and(end);
-        }
-        self.waited(Cause::Sync, asked, self.device.now());
-        first
+        self.settle(Cause::Sync).1
     }
 
     /// Ends the turn: waits for its queues, surfaces late errors, lets the next worker in.
@@ -227,22 +253,39 @@ impl<'d, D: Device> Turn<'d, D> {
         if self.left.replace(true) {
             return Ok(());
         }
-        let late = self.drain();
+        // Leaves even when a device or a sink panics on the way.
+        let leaving = Leave { ledger: self.device.ledger(), ticket: self.ticket };
+        let late = self.settle(Cause::Sync).1;
         for queue in self.queues.borrow_mut().drain(..) {
             self.device.retire(queue);
         }
-        self.device.ledger().synchronised();
-        let span = Span {
-            track: Track::Held,
-            worker: self.worker,
-            name: "turn".into(),
-            start: self.granted.get(),
-            end: self.device.now(),
-            bytes: Bytes::ZERO,
-        };
-        self.device.ledger().emit(Event::Span(span));
-        self.device.ledger().leave(self.ticket);
+        if let Some(start) = self.granted.get() {
+            self.device.ledger().emit(Event::Span(Span {
+                track: Track::Held,
+                worker: self.worker,
+                name: "turn".into(),
+                start,
+                end: self.device.now(),
+                bytes: Bytes::ZERO,
+            }));
+        }
+        drop(leaving);
         late
+    }
+
+    /// Waits for the queues. Returns what the pool gave back by itself, and the first failure of their work.
+    fn settle(&self, cause: Cause) -> (Bytes, Result<(), Error>) {
+        let ledger = self.device.ledger();
+        let asked = self.device.now();
+        let mut first = Ok(());
+        ledger.drain_begins(self.ticket);
+        for queue in self.queues.borrow().iter() {
+            let end = self.device.drain(queue);
+            first = first.and(end);
+        }
+        let freed = ledger.drain_ends(self.ticket);
+        self.waited(cause, asked, self.device.now());
+        (freed, first)
     }
 
     fn request<T>(
@@ -258,15 +301,7 @@ impl<'d, D: Device> Turn<'d, D> {
         Ok(Request { label, bytes: Bytes::of::<T>(len), class, phase: self.phase.get(), resident })
     }
 
-    fn place<'a, T: Copy + Send + 'static>(
-        &self,
-        request: &Request,
-        len: usize,
-        queue: &D::Queue,
-    ) -> Result<Buf<'a, D, MaybeUninit<T>>, Error>
-    where
-        'd: 'a,
-    {
+    fn place(&self, request: &Request, queue: &D::Queue) -> Result<(D::Block, Lease), Error> {
         let ledger = self.device.ledger();
         ledger.healthy()?;
         let lease = match ledger.try_lease(self.ticket, request) {
@@ -277,41 +312,18 @@ impl<'d, D: Device> Turn<'d, D> {
                 ledger.try_lease(self.ticket, request).map_err(|refused| self.refuse(refused))?
             }
         };
-        self.fill(lease, request, len, queue)
+        self.fill(lease, request, queue)
     }
 
     /// Puts real memory under a granted lease; a device that refuses is synchronised, trimmed and asked once more.
-    fn fill<'a, T: Copy + Send + 'static>(
-        &self,
-        lease: Lease,
-        request: &Request,
-        len: usize,
-        queue: &D::Queue,
-    ) -> Result<Buf<'a, D, MaybeUninit<T>>, Error>
-    where
-        'd: 'a,
-    {
-        let start = self.device.now();
-        // SAFETY: `lease` covers the block and is kept beside it in the Buf.
-        let mut block = unsafe { self.device.allocate(request.bytes, request.class, queue) };
+    fn fill(&self, lease: Lease, request: &Request, queue: &D::Queue) -> Result<(D::Block, Lease), Error> {
+        let mut block = self.allocate(request, queue);
         if let Err(Error::Device { op: Op::Allocate, .. }) = block {
             self.make_room()?;
-            // SAFETY: as above.
-            block = unsafe { self.device.allocate(request.bytes, request.class, queue) };
-        }
-        let end = self.device.now();
-        if end > start {
-            self.device.ledger().emit(Event::Span(Span {
-                track: Track::Memory,
-                worker: self.worker,
-                name: format!("allocate {}", request.label).into(),
-                start,
-                end,
-                bytes: request.bytes,
-            }));
+            block = self.allocate(request, queue);
         }
         match block {
-            Ok(block) => Ok(Buf::new(self.device, block, lease, len, queue.clone())),
+            Ok(block) => Ok((block, lease.backed())),
             Err(Error::Device { op: Op::Allocate, detail, .. }) => {
                 drop(lease);
                 Err(self.refuse(self.device.ledger().refusal(self.ticket, request, Some(detail))))
@@ -320,17 +332,37 @@ impl<'d, D: Device> Turn<'d, D> {
         }
     }
 
-    /// Synchronises, then trims: in this order, since a pool gives back only what has been freed in fact.
-    fn make_room(&self) -> Result<(), Error> {
-        self.drain()?;
-        self.trim_pool().map(drop)
+    fn allocate(&self, request: &Request, queue: &D::Queue) -> Result<D::Block, Error> {
+        let start = self.device.now();
+        // SAFETY: the caller holds a lease for the block and keeps it beside the block, in the `Buf`.
+        let block = unsafe { self.device.allocate(request.bytes, request.class, queue) };
+        self.memory_call(format!("allocate {}", request.label), start, request.bytes);
+        block
     }
 
-    fn trim_pool(&self) -> Result<Bytes, Error> {
+    fn memory_call(&self, name: impl Into<Cow<'static, str>>, start: Nanos, bytes: Bytes) {
+        let end = self.device.now();
+        if end > start {
+            let (track, worker, name) = (Track::Memory, self.worker, name.into());
+            self.device.ledger().emit(Event::Span(Span { track, worker, name, start, end, bytes }));
+        }
+    }
+
+    /// Synchronises, then trims. Both count as waiting for memory.
+    fn make_room(&self) -> Result<(), Error> {
+        let (synchronised, late) = self.settle(Cause::Alloc);
+        late?;
+        self.trim_pool(synchronised).map(drop)
+    }
+
+    fn trim_pool(&self, synchronised: Bytes) -> Result<Bytes, Error> {
+        let ledger = self.device.ledger();
+        let start = self.device.now();
         self.device.trim()?;
-        let freed = self.device.ledger().trimmed();
-        self.device.ledger().emit(Event::Trim { at: self.device.now(), worker: self.worker, freed });
-        self.device.ledger().refresh(self.device.reading()?);
+        let freed = synchronised + ledger.trimmed();
+        self.memory_call("trim", start, freed);
+        ledger.emit(Event::Trim { at: self.device.now(), worker: self.worker, freed });
+        ledger.refresh(self.device.reading()?);
         Ok(freed)
     }
 
@@ -347,14 +379,14 @@ impl<D: Device> Drop for Turn<'_, D> {
     }
 }
 
-/// A place in the line for memory, given up when dropped.
-struct Wanting<'l> {
-    ledger: &'l crate::Ledger,
-    id: u64,
+/// Gives the turn back when dropped.
+struct Leave<'l> {
+    ledger: &'l Ledger,
+    ticket: Ticket,
 }
 
-impl Drop for Wanting<'_> {
+impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        self.ledger.unwant(self.id);
+        self.ledger.leave(self.ticket);
     }
 }

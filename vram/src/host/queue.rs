@@ -1,5 +1,6 @@
 //! An ordered queue of jobs on a thread of its own.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +14,17 @@ struct Job {
     worker: WorkerId,
     /// When it was handed over, where the queue was idle then.
     handed: Option<Nanos>,
-    run: Box<dyn FnOnce() + Send>,
+    run: Run,
+}
+
+/// What a job does; its error is the failure of the queue.
+type Run = Box<dyn FnOnce() -> Result<(), String> + Send>;
+
+/// Work that went wrong: which job of the queue, and its words.
+#[derive(Clone)]
+struct Failure {
+    at: u64,
+    detail: String,
 }
 
 #[derive(Default)]
@@ -22,7 +33,8 @@ struct State {
     worker: WorkerId,
     submitted: u64,
     completed: u64,
-    failure: Option<String>,
+    /// The first failure. What was enqueued before it is good.
+    failure: Option<Failure>,
     running: bool,
     closed: bool,
 }
@@ -88,7 +100,7 @@ impl HostQueue {
         self.inner().lock().worker = worker;
     }
 
-    pub(super) fn push(&self, span: Option<(Cow<'static, str>, Bytes)>, run: Box<dyn FnOnce() + Send>) {
+    pub(super) fn push(&self, span: Option<(Cow<'static, str>, Bytes)>, run: Run) {
         let inner = self.inner();
         let mut state = inner.lock();
         let worker = state.worker;
@@ -104,8 +116,8 @@ impl HostQueue {
         HostMark { inner: Arc::clone(self.inner()), at: self.inner().lock().submitted }
     }
 
-    pub(super) fn failure(&self) -> Option<String> {
-        self.inner().lock().failure.clone()
+    pub(super) fn failed(&self) -> bool {
+        self.inner().lock().failure.is_some()
     }
 }
 
@@ -140,11 +152,20 @@ impl HostMark {
         }
     }
 
+    /// Fails when work before the mark is known to have failed.
     pub(super) fn failure(&self) -> Result<(), Error> {
         match &self.inner.lock().failure {
-            Some(detail) => Err(Error::Lane { lane: lane_name(self.inner.track), detail: detail.clone() }),
-            None => Ok(()),
+            Some(failure) if failure.at <= self.at => {
+                Err(Error::Lane { lane: lane_name(self.inner.track), detail: failure.detail.clone() })
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// What a waiting queue does: blocks until the mark has passed, and fails as the work before it did.
+    pub(super) fn follow(&self) -> Result<(), String> {
+        self.block();
+        self.failure().map_err(|error| error.to_string())
     }
 }
 
@@ -169,10 +190,9 @@ fn lane_name(track: Track) -> &'static str {
     }
 }
 
-/// Runs jobs in order until the queue is closed and empty. After a job has panicked the later ones still run if they
-/// only free or wait, so that nothing leaks and nobody waits for ever; work is skipped.
+/// Runs jobs in order until the queue is closed and empty. After a failure the later jobs still run if they only free or
+/// wait, so that nothing leaks and nobody waits for ever; work is skipped.
 fn serve(inner: &Inner) {
-    let ledger = &inner.ledger;
     loop {
         let mut state = inner.lock();
         let job = loop {
@@ -187,30 +207,43 @@ fn serve(inner: &Inner) {
         let failed = state.failure.is_some();
         state.running = true;
         drop(state);
-        let start = ledger.now();
-        let outcome =
-            if failed && job.span.is_some() { Ok(()) } else { catch_unwind(AssertUnwindSafe(job.run)) };
-        let end = ledger.now();
-        if let (Some((name, bytes)), false) = (job.span, failed) {
-            let span = Span { track: inner.track, worker: job.worker, name, start, end, bytes };
-            if let Some(handed) = job.handed {
-                let (track, end) = (Track::Launch, span.start);
-                ledger.emit(Event::Span(Span { track, start: handed, end, ..span.clone() }));
-            }
-            ledger.emit(Event::Span(span));
-        }
+        // Nothing that a job or its destructors do may end this thread: someone waits for the count below.
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(inner, job, failed)))
+            .unwrap_or_else(|panic| Err(words_of(panic.as_ref())));
         let mut state = inner.lock();
         state.running = false;
         state.completed += 1;
-        if let Err(panic) = outcome {
-            let words = panic
-                .downcast_ref::<&str>()
-                .map(|s| (*s).to_owned())
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "a job panicked".to_owned());
-            state.failure.get_or_insert(words);
+        if let Err(detail) = outcome {
+            let at = state.completed;
+            state.failure.get_or_insert(Failure { at, detail });
         }
         drop(state);
         inner.changed.notify_all();
     }
+}
+
+fn run(inner: &Inner, job: Job, failed: bool) -> Result<(), String> {
+    let Job { span, worker, handed, run } = job;
+    let Some((name, bytes)) = span else { return run() };
+    if failed {
+        return Ok(());
+    }
+    let ledger = &inner.ledger;
+    let start = ledger.now();
+    let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(words_of(panic.as_ref())));
+    let span = Span { track: inner.track, worker, name, start, end: ledger.now(), bytes };
+    if let Some(handed) = handed {
+        let (track, end) = (Track::Launch, span.start);
+        ledger.emit(Event::Span(Span { track, start: handed, end, ..span.clone() }));
+    }
+    ledger.emit(Event::Span(span));
+    outcome
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a job panicked".to_owned())
 }
