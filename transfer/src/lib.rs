@@ -1,1 +1,24 @@
 #![doc = include_str!("../README.md")]
+
+mod copy;
+mod device;
+mod error;
+mod host;
+mod lane;
+mod mark;
+mod pinned;
+mod registered;
+mod ring;
+mod scope;
+mod source;
+
+pub use copy::{Downloading, Place, Uploading};
+pub use device::{HostRange, Pages, Registration, Transfer, page_size};
+pub use error::Error;
+pub use lane::{Lane, Lanes};
+pub use mark::Mark;
+pub use pinned::Pinned;
+pub use registered::{Registered, registered};
+pub use ring::Ring;
+pub use scope::Scope;
+pub use source::Source;

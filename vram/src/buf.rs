@@ -63,6 +63,12 @@ impl<'a, D: Device, T> Buf<'a, D, T> {
         Bytes::of::<T>(self.len)
     }
 
+    /// What it is for, as its lease says.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        self.parts.as_ref().map_or("", |p| p.lease.label())
+    }
+
     /// Its class.
     #[must_use]
     pub fn class(&self) -> Class {

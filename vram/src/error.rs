@@ -59,6 +59,24 @@ pub enum Error {
         /// The size of one.
         size: usize,
     },
+    /// No more host memory may be page-locked for the device.
+    #[error("locking {need} of host memory was refused: {free} of {budget} are left")]
+    PinnedBudget {
+        /// Bytes asked for, whole pages.
+        need: Bytes,
+        /// Bytes that could have been granted.
+        free: Bytes,
+        /// Bytes that may be locked in all.
+        budget: Bytes,
+    },
+    /// Host memory that is locked already, in part or as a whole.
+    #[error("host memory at {asked:#x?} is locked already, at {locked:#x?}")]
+    AlreadyLocked {
+        /// The addresses asked for.
+        asked: std::ops::Range<usize>,
+        /// The locked range they run into.
+        locked: std::ops::Range<usize>,
+    },
     /// A raw operation of the device failed.
     #[error("{op} failed on {device}: {detail}")]
     Device {

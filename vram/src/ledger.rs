@@ -18,11 +18,12 @@ pub(crate) use state::{Request, Ticket};
 use state::{State, TurnState, Verdict};
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
-use crate::{Bytes, Error, Event, Holding, Level, Nanos, Op, Refused};
+use crate::{Bytes, Error, Event, Holding, Level, Locked, Nanos, Op, Refused};
 
 struct Inner {
     state: Mutex<State>,
     changed: Condvar,
+    locked: Locked,
     config: LedgerConfig,
     device: String,
     clock: Box<dyn Fn() -> Nanos + Send + Sync>,
@@ -80,6 +81,7 @@ impl Ledger {
         Ok(Self(Arc::new(Inner {
             state: Mutex::new(State { reading, margin, ..State::default() }),
             changed: Condvar::new(),
+            locked: Locked::new(config.pinned),
             config,
             device: device.into(),
             clock: Box::new(clock),
@@ -170,6 +172,12 @@ impl Ledger {
     #[must_use]
     pub fn held(&self) -> Vec<Holding> {
         self.lock().entries.values().map(|e| e.holding.clone()).collect()
+    }
+
+    /// The account of page-locked host memory.
+    #[must_use]
+    pub fn locked(&self) -> &Locked {
+        &self.0.locked
     }
 
     /// Takes a new reading of the device into account.

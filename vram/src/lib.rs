@@ -7,6 +7,7 @@ mod error;
 mod event;
 mod host;
 mod ledger;
+mod locked;
 mod sync;
 mod turn;
 
@@ -17,4 +18,5 @@ pub use error::{Error, Holding, Op, Refused};
 pub use event::{Cause, Event, Level, NoSink, Sink, Span, Track};
 pub use host::{Host, HostBlock, HostConfig, HostMark, HostPtr, HostQueue, host_work};
 pub use ledger::{Class, Lease, Ledger, LedgerConfig, Margin, Reading, WorkerId};
+pub use locked::{Locked, LockedPages};
 pub use turn::{Turn, Worker};

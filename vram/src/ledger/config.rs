@@ -87,6 +87,8 @@ pub struct LedgerConfig {
     pub margin: Margin,
     /// Bytes that the pool may retain past a synchronisation (its release threshold).
     pub threshold: Bytes,
+    /// Host memory that may be page-locked for the device, pinned and registered together.
+    pub pinned: Bytes,
     /// True when a second worker may stage while the first computes.
     pub ahead: bool,
     /// Where events go.
@@ -96,11 +98,12 @@ pub struct LedgerConfig {
 }
 
 impl Default for LedgerConfig {
-    /// Margin 512 MiB, threshold 0, no staging ahead, events dropped, no faults.
+    /// Margin 512 MiB, threshold 0, no limit on pinned memory, no staging ahead, events dropped, no faults.
     fn default() -> Self {
         Self {
             margin: Margin::default(),
             threshold: Bytes::ZERO,
+            pinned: Bytes::MAX,
             ahead: false,
             sink: Arc::new(NoSink),
             faults: None,
@@ -113,6 +116,7 @@ impl fmt::Debug for LedgerConfig {
         f.debug_struct("LedgerConfig")
             .field("margin", &self.margin)
             .field("threshold", &self.threshold)
+            .field("pinned", &self.pinned)
             .field("ahead", &self.ahead)
             .finish_non_exhaustive()
     }
