@@ -48,24 +48,19 @@ impl<'a, A: Affine> Terms<'a, A> {
         split: bool,
         threads: usize,
     ) -> Self {
-        let classify = |(((chunk, scalars), integers), index): (
-            ((&mut Chunk, &[Scalar]), &mut [Integer]),
-            &mut [Index],
-        )| { *chunk = classify_chunk(scalars, integers, index, split) };
         if threads == 1 {
-            chunks
-                .iter_mut()
-                .zip(scalars.chunks(CHUNK))
-                .zip(integers.chunks_mut(CHUNK))
-                .zip(index.chunks_mut(CHUNK))
-                .for_each(classify);
+            let parts = scalars.chunks(CHUNK).zip(integers.chunks_mut(CHUNK)).zip(index.chunks_mut(CHUNK));
+            chunks.iter_mut().zip(parts).for_each(|(chunk, ((scalars, integers), index))| {
+                *chunk = classify(scalars, integers, index, split);
+            });
         } else {
-            chunks
-                .par_iter_mut()
-                .zip(scalars.par_chunks(CHUNK))
+            let parts = scalars
+                .par_chunks(CHUNK)
                 .zip(integers.par_chunks_mut(CHUNK))
-                .zip(index.par_chunks_mut(CHUNK))
-                .for_each(classify);
+                .zip(index.par_chunks_mut(CHUNK));
+            chunks.par_iter_mut().zip(parts).for_each(|(chunk, ((scalars, integers), index))| {
+                *chunk = classify(scalars, integers, index, split);
+            });
         }
         Self { bases, chunks, integers, index }
     }
@@ -109,7 +104,8 @@ impl<'a, A: Affine> Terms<'a, A> {
     }
 }
 
-fn classify_chunk(scalars: &[Scalar], integers: &mut [Integer], index: &mut [Index], split: bool) -> Chunk {
+/// Writes a chunk's integers and its part of the index.
+fn classify(scalars: &[Scalar], integers: &mut [Integer], index: &mut [Index], split: bool) -> Chunk {
     const ONE: Integer = [1, 0, 0, 0];
     let mut chunk = Chunk::default();
     for (i, scalar) in (0..).zip(scalars) {
