@@ -1,0 +1,65 @@
+//! Kernel arguments in the form that `cuLaunchKernel` takes, used on the device and on the host alike.
+
+use std::ffi::c_void;
+
+/// A value that may be passed to a kernel: plain old data, laid out as in C.
+///
+/// # Safety
+///
+/// The type must be `repr(C)`, a primitive or a pointer, with no padding that is read, at most 8-byte aligned,
+/// and equal in layout to the kernel's parameter.
+pub unsafe trait Argument: Copy {}
+
+// SAFETY: primitives and pointers have the layout of their C counterparts.
+unsafe impl Argument for u32 {}
+// SAFETY: as above.
+unsafe impl Argument for i32 {}
+// SAFETY: as above.
+unsafe impl Argument for u64 {}
+// SAFETY: as above.
+unsafe impl<T> Argument for *const T {}
+// SAFETY: as above.
+unsafe impl<T> Argument for *mut T {}
+
+/// The arguments of one launch, in order.
+#[derive(Debug, Default, Clone)]
+pub struct Args {
+    values: Vec<Box<[u64]>>,
+}
+
+impl Args {
+    /// No arguments yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a value.
+    #[must_use]
+    pub fn with<A: Argument>(mut self, value: A) -> Self {
+        const { assert!(align_of::<A>() <= align_of::<u64>()) };
+        let mut words = vec![0u64; size_of::<A>().div_ceil(size_of::<u64>()).max(1)].into_boxed_slice();
+        // SAFETY: `words` is at least as large as `A`, aligned for it by the assertion above, and exclusive.
+        unsafe { words.as_mut_ptr().cast::<A>().write(value) };
+        self.values.push(words);
+        self
+    }
+
+    /// The number of arguments.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// One pointer per argument, valid while `self` is neither changed nor dropped.
+    #[must_use]
+    pub fn pointers(&mut self) -> Vec<*mut c_void> {
+        self.values.iter_mut().map(|v| v.as_mut_ptr().cast()).collect()
+    }
+}

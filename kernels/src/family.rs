@@ -1,0 +1,82 @@
+//! The kernel sources: one family, one module.
+
+/// A file of the crate's `cuda` folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// The name that `#include` uses.
+    pub name: &'static str,
+    /// The text.
+    pub text: &'static str,
+}
+
+macro_rules! source {
+    ($name:literal) => {
+        Source { name: $name, text: include_str!(concat!("../cuda/", $name)) }
+    };
+}
+
+/// Headers, each given to every family.
+const HEADERS: &[Source] = &[
+    source!("simt.cuh"),
+    source!("carry.cuh"),
+    source!("fr.cuh"),
+    source!("fq.cuh"),
+    source!("fq_inverse.cuh"),
+    source!("fq2.cuh"),
+    source!("curve.cuh"),
+];
+
+/// A group of kernels that is compiled and loaded as one module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Family {
+    /// Every routine of Fr, Fq and Fq2 over arrays, for comparing a device with the host.
+    Field,
+    /// Every routine of G1 and G2 over arrays, for comparing a device with the host.
+    Curve,
+}
+
+impl Family {
+    /// All families, in the order of their names' dependencies.
+    pub const ALL: &'static [Self] = &[Self::Field, Self::Curve];
+
+    /// The name used in files and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Field => "field",
+            Self::Curve => "curve",
+        }
+    }
+
+    /// The translation unit.
+    #[must_use]
+    pub const fn source(self) -> Source {
+        match self {
+            Self::Field => source!("field.cu"),
+            Self::Curve => source!("curve.cu"),
+        }
+    }
+
+    /// The headers that the translation unit may include.
+    #[must_use]
+    pub const fn headers(self) -> &'static [Source] {
+        HEADERS
+    }
+
+    /// The names of the kernels, in the order of their definition.
+    #[must_use]
+    pub fn kernels(self) -> Vec<&'static str> {
+        let text = self.source().text;
+        text.match_indices("\nPS_KERNEL(")
+            .filter_map(|(at, start)| text[at + start.len()..].split(',').next())
+            .map(str::trim)
+            .collect()
+    }
+}
+
+impl std::fmt::Display for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
