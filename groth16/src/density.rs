@@ -113,13 +113,20 @@ impl Density {
         }
         let Some(&filler) = values.first() else { return Ok(Vec::new()) };
         let mut out = vec![filler; self.count];
-        self.for_each_piece(&mut out, |slot, wire| *slot = values[wire]);
+        self.try_fill(&mut out, |slot, wire| {
+            *slot = values[wire];
+            Ok::<_, ShapeError>(())
+        })?;
         Ok(out)
     }
 
     /// Calls `fill(slot, wire)` for each wire that has a point and its slot of `out`, in parallel.
-    /// `out` holds [`count`](Self::count) slots; more or fewer are left alone.
-    pub(crate) fn for_each_piece<T: Send>(&self, out: &mut [T], fill: impl Fn(&mut T, usize) + Sync) {
+    /// `out` holds [`count`](Self::count) slots. The error is that of the first wire that has one.
+    pub(crate) fn try_fill<T: Send, E: Send>(
+        &self,
+        out: &mut [T],
+        fill: impl Fn(&mut T, usize) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
         let mut rest = out;
         let mut pieces = Vec::with_capacity(self.words.len().div_ceil(PIECE));
         for (p, words) in self.words.chunks(PIECE).enumerate() {
@@ -128,15 +135,14 @@ impl Density {
             pieces.push((p * PIECE * BITS, words, head));
             rest = tail;
         }
-        pieces.into_par_iter().for_each(|(start, words, slots)| {
+        let failed = pieces.into_par_iter().find_map_first(|(start, words, slots)| {
             let wires = words
                 .iter()
                 .enumerate()
                 .flat_map(|(w, &word)| ones_of(word).map(move |bit| start + w * BITS + bit));
-            for (slot, wire) in slots.iter_mut().zip(wires) {
-                fill(slot, wire);
-            }
+            slots.iter_mut().zip(wires).find_map(|(slot, wire)| fill(slot, wire).err())
         });
+        failed.map_or(Ok(()), Err)
     }
 }
 

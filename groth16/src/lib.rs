@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod density;
+pub mod format;
 mod key;
 mod matrix;
 mod proof;

@@ -206,6 +206,46 @@ impl MatrixBuilder {
     }
 }
 
+/// Fills a [`Matrix`] from terms in any order, once the length of each row is known: how a zkey stores it.
+#[derive(Debug)]
+pub(crate) struct MatrixScatter {
+    matrix: Matrix,
+    table: Table,
+    /// Where the next term of each row goes.
+    next: Vec<u64>,
+}
+
+impl MatrixScatter {
+    /// `lengths[i]` is the number of terms of row `i`; their sum is bounded by the file that they come from.
+    pub(crate) fn new(lengths: &[u32], n_wires: u32) -> Self {
+        let mut offsets = Vec::with_capacity(lengths.len() + 1);
+        let mut sum = 0u64;
+        offsets.push(0);
+        for &n in lengths {
+            sum += u64::from(n);
+            offsets.push(sum);
+        }
+        let next = offsets[..lengths.len()].to_vec();
+        let (wires, coefficients) = (vec![0; index(sum)], vec![ONE; index(sum)]);
+        let matrix = Matrix { offsets, wires, coefficients, table: Vec::new(), n_wires };
+        Self { matrix, table: Table::new(), next }
+    }
+
+    /// Places a term. The caller has checked row and wire, and counted the row's terms.
+    pub(crate) fn place(&mut self, row: usize, wire: u32, coefficient: Scalar) -> Result<(), ShapeError> {
+        let at = index(self.next[row]);
+        self.next[row] += 1;
+        self.matrix.wires[at] = wire;
+        self.matrix.coefficients[at] = self.table.intern(coefficient)?;
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> Matrix {
+        self.matrix.table = self.table.values;
+        self.matrix
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,5 +291,15 @@ mod tests {
                 Err(ShapeError::Wire { row: 0, wire: u64::from(wire), n_wires: 3 })
             );
         }
+    }
+
+    #[test]
+    fn scattered_terms_make_the_same_rows() {
+        let mut s = MatrixScatter::new(&[1, 0, 2], 4);
+        s.place(2, 3, Scalar::from(9)).unwrap();
+        s.place(0, 1, Scalar::ONE).unwrap();
+        s.place(2, 0, -Scalar::ONE).unwrap();
+        let expected = vec![vec![(1, Scalar::ONE)], vec![], vec![(3, Scalar::from(9)), (0, -Scalar::ONE)]];
+        assert_eq!(rows(&s.finish()), expected);
     }
 }

@@ -1,5 +1,6 @@
 //! A query: the points of a proving key that belong to wires.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use group::prime::PrimeCurveAffine;
@@ -50,21 +51,23 @@ impl<P: PrimeCurveAffine + Send + Sync> Query<P> {
     /// Takes one point per wire and leaves out those at infinity.
     #[must_use]
     pub fn from_wires(points: &[P]) -> Self {
-        Self::from_fn(points.len(), |i| !bool::from(points[i].is_identity()), |i| points[i])
+        let present = |i: usize| !bool::from(points[i].is_identity());
+        match Self::try_from_fn(points.len(), present, |i| Ok::<_, Infallible>(points[i])) {
+            Ok(query) => query,
+        }
     }
 
     /// For `len` wires, takes `point(i)` where `present(i)`. Both run in parallel, into memory that is
-    /// allocated once at its final size.
-    pub(crate) fn from_fn(
+    /// allocated once at its final size. The error is that of the first wire that has one.
+    pub(crate) fn try_from_fn<E: Send>(
         len: usize,
         present: impl Fn(usize) -> bool + Sync,
-        point: impl Fn(usize) -> P + Sync,
-    ) -> Self {
+        point: impl Fn(usize) -> Result<P, E> + Sync,
+    ) -> Result<Self, (usize, E)> {
         let density = Density::from_fn(len, present);
         let mut points: Arc<[P]> = std::iter::repeat_n(P::identity(), density.count()).collect();
-        if let Some(points) = Arc::get_mut(&mut points) {
-            density.for_each_piece(points, |slot, i| *slot = point(i));
-        }
-        Self { points, density: Arc::new(density) }
+        let slots = Arc::get_mut(&mut points).unwrap_or_default();
+        density.try_fill(slots, |slot, i| point(i).map(|point| *slot = point).map_err(|e| (i, e)))?;
+        Ok(Self { points, density: Arc::new(density) })
     }
 }
