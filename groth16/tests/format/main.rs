@@ -1,5 +1,11 @@
 //! The readers and writers of `format`, against files that circom, snarkjs, bellperson and arkworks wrote.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    missing_docs
+)]
 
 mod faults;
 mod golden;
