@@ -3,7 +3,7 @@
 use prestage_vram::Bytes;
 
 /// An error of this crate.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A sum needs one scalar for each base; nothing is truncated to the shorter side.
@@ -38,4 +38,13 @@ pub enum Error {
         /// The largest width.
         max: u32,
     },
+    /// Device memory was refused, or a copy or other work on the device failed.
+    #[error(transparent)]
+    Device(#[from] prestage_transfer::Error),
+}
+
+impl From<prestage_vram::Error> for Error {
+    fn from(error: prestage_vram::Error) -> Self {
+        Self::Device(error.into())
+    }
 }

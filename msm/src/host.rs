@@ -77,8 +77,8 @@ pub fn msm_with<A: Affine>(
     in_scratch(plan, bases, scalars, scratch).ok_or(short)
 }
 
-/// The sum, its arguments checked. `None` when the scratch is too small.
-fn in_scratch<A: Affine>(
+/// The sum of at most [`Plan::len`] terms, as many bases as scalars. `None` when the scratch is too small.
+pub(crate) fn in_scratch<A: Affine>(
     plan: &Plan,
     bases: &[A],
     scalars: &[Scalar],

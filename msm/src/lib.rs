@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 mod affine;
+mod batched;
 mod buckets;
+mod device;
 mod digits;
 mod error;
 mod field;
@@ -9,10 +11,14 @@ pub mod host;
 pub mod naive;
 mod pippenger;
 mod plan;
+mod points;
 mod scratch;
 mod split;
 
 pub use affine::{Affine, to_affine_batch};
+pub use batched::{Batches, Deferred, Slots, batched};
+pub use device::{Batch, Msm};
 pub use error::Error;
 pub use host::{Stats, msm, msm_with};
 pub use plan::Plan;
+pub use points::{Place, Points, Scalars};

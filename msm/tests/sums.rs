@@ -207,7 +207,7 @@ fn every_window<A: Affine>(n: usize) {
     }
     for bits in [0, 21, 64] {
         let error = Plan::new(n, 2).with_window(bits).unwrap_err();
-        assert_eq!(error, Error::WindowOutOfRange { bits, max: 20 });
+        assert!(matches!(error, Error::WindowOutOfRange { bits: b, max: 20 } if b == bits));
     }
 }
 
@@ -254,7 +254,7 @@ fn lengths_beyond_the_plan_and_short_scratch_are_errors() {
     let need = plan.footprint::<G1Affine>();
     let mut scratch = vec![std::mem::MaybeUninit::uninit(); need.to_usize().unwrap()];
     let error = msm_with(&plan, &known.bases, &scalars, &mut scratch).unwrap_err();
-    assert_eq!(error, Error::LongerThanPlanned { len: 40, planned: 39 });
+    assert!(matches!(error, Error::LongerThanPlanned { len: 40, planned: 39 }));
     scratch.pop();
     let error = msm_with(&plan, &known.bases[..39], &scalars[..39], &mut scratch).unwrap_err();
     assert!(matches!(error, Error::ScratchTooSmall { need: n, got } if n == need && got < need));

@@ -62,9 +62,12 @@ fn b129_unequal_lengths_are_an_error() {
     let known = Known::<G1Affine>::new(101, 129);
     let scalars = random(101, 129);
     for (bases, count) in [(101, 100), (100, 101), (0, 1), (1, 0), (101, 1)] {
-        let expected = Err(Error::LengthMismatch { bases, scalars: count });
-        assert_eq!(msm(&known.bases[..bases], &scalars[..count]), expected);
-        assert_eq!(naive::msm(&known.bases[..bases], &scalars[..count]), expected);
+        let (known, scalars) = (&known.bases[..bases], &scalars[..count]);
+        for error in [msm(known, scalars).unwrap_err(), naive::msm(known, scalars).unwrap_err()] {
+            assert!(
+                matches!(error, Error::LengthMismatch { bases: b, scalars: s } if (b, s) == (bases, count))
+            );
+        }
     }
 }
 

@@ -1,0 +1,356 @@
+//! Sums on a device, in batches whose results are collected one batch late.
+//!
+//! While the device works on batch i, the host waits for batch i − 1 and adds its result up; so the device always has
+//! the next batch at hand, and the host never waits for the batch that it has just enqueued.
+//!
+//! ```text
+//! compute   [ batch 0 ][ batch 1 ][ batch 2 ]
+//! upload  [s0][s1]     [s2]                        scalars from the host, two slots
+//! download            [r]        [r]        [r]    results, two slots
+//! host     enqueue 0, 1 · wait 0 · enqueue 2 · wait 1 · return        … finish: wait 2
+//! ```
+
+use crate::device::{Batch, Msm};
+use crate::points::{Home, Part, Place, Points, Scalars};
+use crate::{Affine, Error, Plan};
+use blstrs::Scalar;
+use group::Group;
+use group::prime::PrimeCurveAffine;
+use prestage_transfer::{Downloading, Lanes, Pinned, Transfer, Uploading};
+use prestage_vram::{Buf, Bytes, Device};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How a sum is cut into batches, and what that takes on the device.
+///
+/// ```
+/// use blstrs::G1Affine;
+/// use prestage_msm::{Batches, Place};
+/// use prestage_vram::{Host, HostConfig};
+///
+/// let host = Host::open(HostConfig::default())?;
+/// let whole = Batches::new(&host, 100_000, 100_000);
+/// let parts = Batches::new(&host, 100_000, 20_000);
+/// assert_eq!((whole.count(), parts.count(), parts.range(4)), (1, 5, 80_000..100_000));
+/// let bytes = |b: &Batches| b.footprint::<G1Affine, _>(&host, Place::Device);
+/// assert!(bytes(&parts) < bytes(&whole));
+/// # Ok::<(), prestage_vram::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batches {
+    len: usize,
+    /// Terms in a batch; the last one may be smaller.
+    batch: usize,
+    plan: Plan,
+}
+
+impl Batches {
+    /// `len` terms in nearly equal batches of at most `batch` (0 counts as 1), under the device's own plan.
+    #[must_use]
+    pub fn new<D: Msm>(device: &D, len: usize, batch: usize) -> Self {
+        let count = len.div_ceil(batch.max(1));
+        let batch = len.div_ceil(count.max(1));
+        Self { len, batch, plan: device.plan(batch) }
+    }
+
+    /// Terms in all.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Terms in the largest batch.
+    #[must_use]
+    pub const fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// How many batches there are; none for a sum of nothing.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        if self.batch == 0 { 0 } else { self.len.div_ceil(self.batch) }
+    }
+
+    /// The terms of a batch.
+    #[must_use]
+    pub fn range(&self, index: usize) -> Range<usize> {
+        let start = self.len.min(index.saturating_mul(self.batch));
+        start..self.len.min(start.saturating_add(self.batch))
+    }
+
+    /// The plan of each batch.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Device memory that [`batched`] holds at its peak, exactly: scratch, two slots for results, and where the
+    /// scalars come from the host two slots for them. Points and scalars that are on the device already are not
+    /// counted.
+    #[must_use]
+    pub fn footprint<A: Affine, D: Msm>(&self, device: &D, scalars: Place) -> Bytes {
+        if self.len == 0 {
+            return Bytes::ZERO;
+        }
+        let slots = self.slots();
+        let streamed = match scalars {
+            Place::Device => Bytes::ZERO,
+            Place::Host => Bytes::of::<Scalar>(self.batch.saturating_mul(slots)),
+        };
+        device.scratch::<A>(&self.plan) + Bytes::of::<A::Curve>(slots) + streamed
+    }
+
+    /// Slots of either kind.
+    fn slots(&self) -> usize {
+        self.count().min(2)
+    }
+}
+
+/// Pinned places on the host that results land in, two for a sum in flight. Clones share them.
+///
+/// Open it before the turn is taken: pinning is slow. A sum gives its places back when it is finished.
+pub struct Slots<A: Affine>(Arc<Mutex<Vec<Slot<A>>>>);
+
+type Slot<A> = Pinned<MaybeUninit<<A as PrimeCurveAffine>::Curve>>;
+
+impl<A: Affine> Slots<A> {
+    /// `count` places. When all are in use, more are pinned.
+    ///
+    /// # Errors
+    /// As [`Pinned::uninit`].
+    pub fn open(device: &impl Transfer, count: usize) -> Result<Self, Error> {
+        let slots = (0..count).map(|_| Self::pin(device)).collect::<Result<_, _>>()?;
+        Ok(Self(Arc::new(Mutex::new(slots))))
+    }
+
+    /// Places not in use.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn take(&self, device: &impl Transfer) -> Result<Slot<A>, Error> {
+        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        slot.map_or_else(|| Self::pin(device), Ok)
+    }
+
+    fn give_back(&self, slot: Slot<A>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
+    }
+
+    fn pin(device: &impl Transfer) -> Result<Slot<A>, Error> {
+        Ok(Pinned::<A::Curve>::uninit(device, 1)?)
+    }
+}
+
+impl<A: Affine> Clone for Slots<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<A: Affine> fmt::Debug for Slots<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots").field("group", &A::NAME).field("free", &self.free()).finish()
+    }
+}
+
+/// A sum whose last batch is under way. It holds no device memory.
+///
+/// Dropping it waits for what is in flight.
+#[must_use = "the sum is reached through `finish`"]
+pub struct Deferred<'t, D: Device, A: Affine> {
+    /// Sum of the batches that were waited for.
+    sum: A::Curve,
+    /// The result of the last batch on its way.
+    last: Option<Downloading<'t, D, MaybeUninit<A::Curve>>>,
+    /// Scalars on their way, one batch in each device slot.
+    uploads: [Option<Uploading<'t, D, Part>>; 2],
+    slots: Slots<A>,
+}
+
+impl<D: Device, A: Affine> Deferred<'_, D, A> {
+    /// True when [`Deferred::finish`] will not block.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the work failed.
+    pub fn passed(&self) -> Result<bool, Error> {
+        self.last.as_ref().map_or(Ok(true), |last| Ok(last.passed()?))
+    }
+
+    /// Waits for the last batch and gives the sum.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when work on a lane failed.
+    pub fn finish(mut self) -> Result<A::Curve, Error> {
+        self.collect()?;
+        Ok(self.sum)
+    }
+
+    /// Waits for the batch in flight and adds its result.
+    fn collect(&mut self) -> Result<(), Error> {
+        if let Some(last) = self.last.take() {
+            let slot = last.wait()?;
+            for result in slot.iter() {
+                // SAFETY: the batch wrote the result, by the contract of `Msm`, and neither it nor the copy failed.
+                self.sum += unsafe { result.assume_init() };
+            }
+            self.slots.give_back(slot);
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device, A: Affine> fmt::Debug for Deferred<'_, D, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deferred").field("group", &A::NAME).field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
+/// Enqueues Σ scalars\[i\]·bases\[i\] in batches on the turn's lanes. Returns when all but the last batch have ended;
+/// a sum of one batch returns at once.
+///
+/// `label` names the work in the record. Memory is [`Batches::footprint`], taken from the turn at the beginning and
+/// freed, in the order of the lanes, before this returns. A device buffer of scalars may be dropped after that.
+///
+/// ```
+/// use blstrs::{G1Affine, Scalar};
+/// use group::prime::PrimeCurveAffine;
+/// use prestage_msm::{Batches, Points, Scalars, Slots, batched};
+/// use prestage_transfer::Lanes;
+/// use prestage_vram::{Device, Host, HostConfig, Worker};
+///
+/// let host = Host::open(HostConfig::default())?;
+/// let slots = Slots::<G1Affine>::open(&host, 2)?;
+/// let bases = Points::from(vec![G1Affine::generator(); 1000]);
+/// let witness: Vec<_> = (0..1000).map(Scalar::from).collect();
+/// let batches = Batches::new(&host, bases.len(), 400);
+///
+/// let mut worker = Worker::new(0);
+/// let turn = host.turn(&mut worker)?;
+/// let lanes = Lanes::open(&turn)?;
+/// let sum = batched(&lanes, "l", &bases, Scalars::host(witness), &batches, &slots)?;
+/// assert_eq!(sum.finish()?, G1Affine::generator() * Scalar::from(999 * 1000 / 2));
+/// # drop(lanes);
+/// # turn.release()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::LengthMismatch`] unless there are as many scalars as bases, [`Error::LongerThanPlanned`] when `batches` is
+/// for fewer; [`Error::Device`] when memory is refused or an operation fails. Nothing is left on the device then.
+pub fn batched<'t, D: Msm, A: Affine>(
+    lanes: &Lanes<'t, D>,
+    label: &str,
+    bases: &Points<A>,
+    mut scalars: Scalars<'_, '_, D>,
+    batches: &Batches,
+    slots: &Slots<A>,
+) -> Result<Deferred<'t, D, A>, Error> {
+    if bases.len() != scalars.len() {
+        return Err(Error::LengthMismatch { bases: bases.len(), scalars: scalars.len() });
+    }
+    if bases.len() != batches.len() {
+        return Err(Error::LongerThanPlanned { len: bases.len(), planned: batches.len() });
+    }
+    let mut deferred =
+        Deferred { sum: A::Curve::identity(), last: None, uploads: [None, None], slots: slots.clone() };
+    if bases.is_empty() {
+        return Ok(deferred);
+    }
+    let mut memory = Memory::<D, A>::take(lanes, batches, scalars.place())?;
+    for index in 0..batches.count() {
+        let (parity, plan, terms) = (index % 2, batches.plan(), batches.range(index));
+        let name = format!("msm {label} {}/{}", index + 1, batches.count());
+        let batch = Batch { name, plan, bases, terms, scalars: &(), at: 0, scratch: &(), result: &() };
+        let slot = slots.take(lanes.device())?;
+        let upload = &mut deferred.uploads[parity];
+        let result = memory.enqueue(lanes, batch, &mut scalars, parity, upload, slot)?;
+        deferred.collect()?;
+        deferred.last = Some(result);
+    }
+    Ok(deferred)
+}
+
+/// What a sum holds on the device while it is being enqueued.
+struct Memory<'t, D: Device, A: Affine> {
+    scratch: Buf<'t, D, MaybeUninit<u8>>,
+    /// By parity of the batch.
+    results: Vec<Buf<'t, D, MaybeUninit<A::Curve>>>,
+    /// By parity of the batch; empty where the scalars are on the device already.
+    scalars: Vec<Buf<'t, D, MaybeUninit<Scalar>>>,
+}
+
+impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
+    /// The whole [`Batches::footprint`], so that a sum that begins cannot be refused in the middle.
+    fn take(lanes: &Lanes<'t, D>, batches: &Batches, place: Place) -> Result<Self, Error> {
+        let bytes = lanes.device().scratch::<A>(batches.plan());
+        let bytes =
+            bytes.to_usize().ok_or(prestage_vram::Error::TooLong { elements: usize::MAX, size: 1 })?;
+        let streamed = if place == Place::Host { batches.slots() } else { 0 };
+        Ok(Self {
+            scratch: lanes.compute.alloc("msm scratch", bytes)?,
+            results: (0..batches.slots())
+                .map(|_| lanes.compute.alloc("msm result", 1))
+                .collect::<Result<_, _>>()?,
+            scalars: (0..streamed)
+                .map(|_| lanes.upload.alloc("msm scalars", batches.batch()))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Enqueues one batch, the upload of its scalars before it and the download of its result after it.
+    fn enqueue(
+        &mut self,
+        lanes: &Lanes<'t, D>,
+        batch: Batch<'_, A, ()>,
+        scalars: &mut Scalars<'_, '_, D>,
+        parity: usize,
+        upload: &mut Option<Uploading<'t, D, Part>>,
+        slot: Pinned<MaybeUninit<A::Curve>>,
+    ) -> Result<Downloading<'t, D, MaybeUninit<A::Curve>>, Error> {
+        let queue = lanes.compute.queue();
+        let (scalars, at) = match &mut scalars.0 {
+            Home::Device(buf, range) => {
+                buf.claim(queue)?;
+                (buf.block(), range.start + batch.terms.start)
+            }
+            Home::Host(source) => {
+                let buf = &mut self.scalars[parity];
+                let part = Part::new(source, batch.terms.clone());
+                // What was there has been waited for, with its batch's result.
+                *upload = Some(lanes.upload.upload_at(part, buf, 0)?);
+                buf.claim(queue)?;
+                (buf.block(), 0)
+            }
+        };
+        let result = &mut self.results[parity];
+        self.scratch.claim(queue)?;
+        result.claim(queue)?;
+        let Batch { name, plan, bases, terms, .. } = batch;
+        let batch = Batch {
+            name,
+            plan,
+            bases,
+            terms,
+            scalars,
+            at,
+            scratch: self.scratch.block(),
+            result: result.block(),
+        };
+        // SAFETY: all three blocks were just claimed for this queue, and whoever uses them next claims them first;
+        // `take` gave them their sizes; the scalars were uploaded, or belong to a buffer of initialised elements
+        // that holds the range.
+        unsafe { lanes.device().enqueue(queue, batch) }?;
+        if let Some(buf) = self.scalars.get_mut(parity) {
+            let mark = lanes.compute.record()?;
+            // SAFETY: recorded after the only use on this lane. The next upload into this slot waits for this
+            // batch alone, not for the one that will be running then.
+            unsafe { buf.ready_at(mark.raw().clone()) };
+        }
+        Ok(lanes.download.download(result, 0..1, slot)?)
+    }
+}
