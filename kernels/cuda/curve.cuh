@@ -2,6 +2,8 @@
 //
 // `Affine` is blst's layout: canonical Montgomery coordinates, (0, 0) for infinity, which is not on either curve.
 // `Xyzz` is x = X/ZZ, y = Y/ZZZ with ZZ³ = ZZZ², coordinates below 2p, infinity as ZZ = 0.
+// What is rare or not on a hot path is a call (`PS_CALL`) with operands and results by value, which travel in
+// registers: code stays small, and no live point shares a stack slot with another.
 // Formulas: hyperelliptic.org/EFD, shortw/xyzz, with a = 0. They hold for any point of the curve, in the
 // subgroup or not; equal, opposite and infinite operands are told apart.
 #pragma once
@@ -42,7 +44,7 @@ template <class F> PS_FN Xyzz<F> to_xyzz(const Affine<F>& p) {
     set_one(q.zzz);
     return q;
 }
-template <class F> PS_FN Affine<F> to_affine(const Xyzz<F>& p) {
+template <class F> PS_CALL Affine<F> to_affine(Xyzz<F> p) {
     if (is_infinity(p)) return affine_infinity<F>();
     // 1/(ZZ·ZZZ) gives both inverses.
     const F i = inverse(mul(p.zz, p.zzz));
@@ -51,7 +53,7 @@ template <class F> PS_FN Affine<F> to_affine(const Xyzz<F>& p) {
 template <class F> PS_FN Xyzz<F> negate(const Xyzz<F>& p) { return {p.x, neg(p.y), p.zz, p.zzz}; }
 
 // 2p: dbl-2008-s-1, 2 squarings saved by a = 0. A point of order two has y = 0 and gives ZZ = 0.
-template <class F> PS_FN Xyzz<F> doubled(const Xyzz<F>& p) {
+template <class F> PS_CALL Xyzz<F> doubled(Xyzz<F> p) {
     const F u = twice(p.y);
     const F v = sqr(u);
     const F w = mul(u, v);
@@ -67,10 +69,10 @@ template <class F> PS_FN Xyzz<F> doubled(const Xyzz<F>& p) {
 }
 
 // X and Y of a sum from P = U2 - U1, R = S2 - S1, PPP = P³, Q = U1·P² and S1; zz and zzz are the caller's.
-template <class F> PS_FN void finish_sum(Xyzz<F>& sum, const F& r, const F& q, const F& ppp, const F& s1) {
+template <class F> PS_FN void finish_sum(Xyzz<F>& a, const F& r, const F& q, const F& ppp, const F& s1) {
     const F x = sub(sqr(r), add(twice(q), ppp));
-    sum.y = mul_add(r, sub(q, x), neg(s1), ppp);
-    sum.x = x;
+    a.y = mul_add(r, sub(q, x), neg(s1), ppp);
+    a.x = x;
 }
 
 // a += b for an affine b: madd-2008-s. For Fq 2,606 wide multiplications.
@@ -94,27 +96,22 @@ template <class F> PS_FN void add_mixed(Xyzz<F>& a, const Affine<F>& b) {
     finish_sum(a, r, q, ppp, a.y);
 }
 
-// a += b: add-2008-s.
-template <class F> PS_FN void add_xyzz(Xyzz<F>& a, const Xyzz<F>& b) {
-    if (is_infinity(b)) return;
-    if (is_infinity(a)) {
-        a = b;
-        return;
-    }
+// a + b: add-2008-s.
+template <class F> PS_CALL Xyzz<F> sum(Xyzz<F> a, Xyzz<F> b) {
+    if (is_infinity(b)) return a;
+    if (is_infinity(a)) return b;
     const F u1 = mul(a.x, b.zz);
     const F s1 = mul(a.y, b.zzz);
     const F p = sub(mul(b.x, a.zz), u1);
     const F r = sub(mul(b.y, a.zzz), s1);
-    if (is_zero(p)) {
-        a = is_zero(r) ? doubled(b) : xyzz_infinity<F>();
-        return;
-    }
+    if (is_zero(p)) return is_zero(r) ? doubled(b) : xyzz_infinity<F>();
     const F pp = sqr(p);
     const F ppp = mul(p, pp);
     const F q = mul(u1, pp);
     a.zz = mul(mul(a.zz, b.zz), pp);
     a.zzz = mul(mul(a.zzz, b.zzz), ppp);
     finish_sum(a, r, q, ppp, s1);
+    return a;
 }
 
 // How the sum of two affine points comes about.

@@ -27,16 +27,16 @@ PS_FN Fq2 neg(const Fq2& a) { return {neg(a.c0), neg(a.c1)}; }
 PS_FN Fq2 neg_canonical(const Fq2& a) { return {neg_canonical(a.c0), neg_canonical(a.c1)}; }
 
 // a0·b0 - a1·b1 + (a0·b1 + a1·b0)·u as two sums of two products: 864 wide multiplications.
-PS_FN Fq2 mul(const Fq2& a, const Fq2& b) {
+PS_CALL Fq2 mul(Fq2 a, Fq2 b) {
     return {mul_add(a.c0, b.c0, neg(a.c1), b.c1), mul_add(a.c0, b.c1, a.c1, b.c0)};
 }
 // (a0 + a1)·(a0 - a1) + 2·a0·a1·u: 576 wide multiplications.
-PS_FN Fq2 sqr(const Fq2& a) {
+PS_CALL Fq2 sqr(Fq2 a) {
     return {mul(add_unreduced(a.c0, a.c1), sub(a.c0, a.c1)), mul(add_unreduced(a.c0, a.c0), a.c1)};
 }
 // a·b + c·d with one reduction a coordinate: 1440 wide multiplications. Four factors below 2p add up to 8p, and
 // the sum of four products is below 2.63 p.
-PS_FN Fq2 mul_add(const Fq2& a, const Fq2& b, const Fq2& c, const Fq2& d) {
+PS_CALL Fq2 mul_add(Fq2 a, Fq2 b, Fq2 c, Fq2 d) {
     const Fq x0[4] = {a.c0, neg(a.c1), c.c0, neg(c.c1)}, y0[4] = {b.c0, b.c1, d.c0, d.c1};
     const Fq x1[4] = {a.c0, a.c1, c.c0, c.c1}, y1[4] = {b.c1, b.c0, d.c1, d.c0};
     const Fq2 z = {subtract_once(dot<4>(x0, y0), FQ_2P), subtract_once(dot<4>(x1, y1), FQ_2P)};
@@ -45,7 +45,7 @@ PS_FN Fq2 mul_add(const Fq2& a, const Fq2& b, const Fq2& c, const Fq2& d) {
     return z;
 }
 // 1/a = (a0 - a1·u)/(a0² + a1²), 0 for 0.
-PS_FN Fq2 inverse(const Fq2& a) {
+PS_CALL Fq2 inverse(Fq2 a) {
     const Fq n = inverse(mul_add(a.c0, a.c0, a.c1, a.c1));
     return {mul(a.c0, n), neg(mul(a.c1, n))};
 }
