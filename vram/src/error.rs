@@ -111,7 +111,15 @@ pub enum Error {
         /// The device it was used with.
         device: String,
     },
-    /// No NVIDIA driver on this machine.
+    /// A call to the NVIDIA driver failed.
+    #[error("the NVIDIA driver failed at {call}: {detail}")]
+    Driver {
+        /// Which call.
+        call: &'static str,
+        /// The driver's own words.
+        detail: String,
+    },
+    /// No NVIDIA driver on this machine, or one that is too old.
     #[error("no NVIDIA driver here ({detail}); install one or use the device `host`")]
     NoDriver {
         /// What was looked for.

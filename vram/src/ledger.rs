@@ -180,6 +180,12 @@ impl Ledger {
         &self.0.locked
     }
 
+    /// How many turns have been asked for and not been granted yet.
+    #[must_use]
+    pub fn in_line(&self) -> usize {
+        self.lock().line.len()
+    }
+
     /// Takes a new reading of the device into account.
     pub fn refresh(&self, reading: Reading) {
         let mut state = self.lock();

@@ -2,6 +2,10 @@
 
 mod buf;
 mod bytes;
+#[cfg(not(loom))]
+pub mod conformance;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod device;
 mod error;
 mod event;

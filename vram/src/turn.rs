@@ -284,7 +284,11 @@ impl<'d, D: Device> Turn<'d, D> {
             first = first.and(end);
         }
         let freed = ledger.drain_ends(self.ticket);
-        self.waited(cause, asked, self.device.now());
+        let (worker, start, end) = (self.worker, asked, self.device.now());
+        // On the way to a refusal each step is an event, however short.
+        if end > start || cause == Cause::Alloc {
+            ledger.emit(Event::Wait { worker, cause, start, end });
+        }
         (freed, first)
     }
 
