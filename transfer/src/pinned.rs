@@ -6,8 +6,10 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use prestage_vram::{Bytes, LockedPages};
+use rayon::prelude::*;
 
 use crate::device::page_size;
+use crate::memory::copy;
 use crate::registered::Chunks;
 use crate::{Error, Pages, Transfer};
 
@@ -85,14 +87,39 @@ impl<T: Copy + 'static> Pinned<T> {
         Ok(unsafe { pinned.assume_init() })
     }
 
+    /// As [`Pinned::from_fn`], on all threads of the current pool.
+    ///
+    /// # Errors
+    /// As [`Pinned::uninit`].
+    pub fn par_from_fn(
+        device: &impl Transfer,
+        len: usize,
+        element: impl Fn(usize) -> T + Sync,
+    ) -> Result<Self, Error>
+    where
+        T: Send,
+    {
+        let mut pinned = Self::uninit(device, len)?;
+        pinned.par_iter_mut().with_min_len(1024).enumerate().for_each(|(i, place)| {
+            place.write(element(i));
+        });
+        // SAFETY: every element was written.
+        Ok(unsafe { pinned.assume_init() })
+    }
+
     /// A copy of `elements`.
     ///
     /// # Errors
     /// As [`Pinned::uninit`].
-    pub fn from_slice(device: &impl Transfer, elements: &[T]) -> Result<Self, Error> {
-        let pinned = Self::uninit(device, elements.len())?;
-        // SAFETY: as many elements there as here, and apart, since `pinned` is new.
-        unsafe { pinned.at.as_ptr().cast::<T>().copy_from_nonoverlapping(elements.as_ptr(), elements.len()) };
+    pub fn from_slice(device: &impl Transfer, elements: &[T]) -> Result<Self, Error>
+    where
+        T: Send + Sync,
+    {
+        let mut pinned = Self::uninit(device, elements.len())?;
+        // SAFETY: `MaybeUninit<T>` has the layout of `T`, and any `T` is one.
+        let elements =
+            unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<MaybeUninit<T>>(), elements.len()) };
+        copy(elements, &mut pinned);
         // SAFETY: every element was written.
         Ok(unsafe { pinned.assume_init() })
     }

@@ -5,9 +5,9 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use prestage_vram::{Buf, Bytes, Cause, WorkerId, host_work};
-use rayon::prelude::*;
 
 use crate::mark::block;
+use crate::memory::copy;
 use crate::{Error, Lane, Mark, Pinned, Place, Transfer};
 
 /// A ring of two or more pinned slots: while one is copied, the next is filled or emptied by the host.
@@ -59,20 +59,18 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
         Ok(Self { device, slots, slot, next: 0 })
     }
 
-    /// The largest ring that the budget of pinned memory allows, up to `slots` slots of `slot` elements: slots are
-    /// halved until two or more fit.
+    /// The largest ring that what is left of the budget of pinned memory allows, up to `slots` slots of `slot`
+    /// elements: smaller slots first, then fewer. It asks the device once: a device that refuses would refuse again.
     ///
     /// # Errors
-    /// As [`Ring::open`], when not even two slots of one page fit.
+    /// As [`Ring::open`], also when not even two slots of one page fit.
     pub fn open_within(device: &'d D, slots: usize, slot: usize, fill: T) -> Result<Self, Error> {
-        let least = (crate::page_size() / size_of::<T>().max(1)).max(1);
-        let mut size = slot;
-        loop {
-            match Self::open(device, slots, size, fill) {
-                Err(error) if error.is_unpinnable() && size > least => size = (size / 2).max(least),
-                other => return other,
-            }
-        }
+        let free = device.ledger().locked().free().to_usize().unwrap_or(usize::MAX);
+        let page = crate::page_size();
+        let slots = slots.min((free / page).max(2));
+        let share = free / slots.max(1);
+        let fits = (share - share % page).max(page) / size_of::<T>().max(1);
+        Self::open(device, slots, slot.min(fits.max(1)), fill)
     }
 
     /// Elements in one slot: the size of a piece.
@@ -278,17 +276,4 @@ fn within(range: &Range<usize>, len: usize) -> Result<(), Error> {
 fn pieces(range: Range<usize>, len: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range.step_by(len).map(move |start| start..end.min(start.saturating_add(len)))
-}
-
-/// Below this one thread copies as fast as several: starting them costs more.
-const PARALLEL: usize = 1 << 20;
-
-/// Copies a piece, on several threads where it is large: one thread is slower than the link of a card.
-fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
-    if size_of_val(from) <= PARALLEL {
-        to.copy_from_slice(from);
-        return;
-    }
-    let chunk = (PARALLEL / size_of::<T>()).max(1);
-    to.par_chunks_mut(chunk).zip(from.par_chunks(chunk)).for_each(|(to, from)| to.copy_from_slice(from));
 }

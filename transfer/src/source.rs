@@ -1,8 +1,9 @@
 //! Host memory that can be moved into an upload.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Pinned;
+use crate::{Error, Pinned};
 
 /// Owned host memory that a copy can read while it is held.
 ///
@@ -54,5 +55,42 @@ unsafe impl<T: Copy + 'static> Source<T> for Arc<[T]> {
 unsafe impl<T: Copy + 'static> Source<T> for &'static [T] {
     fn elements(&self) -> &[T] {
         self
+    }
+}
+
+/// Some elements of a source: what to upload when memory is shared and goes to the device in pieces.
+#[derive(Clone, Debug)]
+pub struct Part<S> {
+    source: S,
+    range: Range<usize>,
+}
+
+impl<S> Part<S> {
+    /// Elements `range` of `source`.
+    ///
+    /// # Errors
+    /// [`Error::Range`] when the range reaches past the end.
+    pub fn new<T>(source: S, range: Range<usize>) -> Result<Self, Error>
+    where
+        S: Source<T>,
+    {
+        let len = source.elements().len();
+        if range.start > range.end || range.end > len {
+            return Err(Error::Range { start: range.start, end: range.end, len });
+        }
+        Ok(Self { source, range })
+    }
+
+    /// All of the source.
+    #[must_use]
+    pub fn into_inner(self) -> S {
+        self.source
+    }
+}
+
+// SAFETY: a fixed part of memory that does not move and that nobody writes to.
+unsafe impl<T: 'static, S: Source<T>> Source<T> for Part<S> {
+    fn elements(&self) -> &[T] {
+        self.source.elements().get(self.range.clone()).unwrap_or_default()
     }
 }
