@@ -1,1 +1,6 @@
 #![doc = include_str!("../README.md")]
+
+mod error;
+pub mod timeline;
+
+pub use error::Error;

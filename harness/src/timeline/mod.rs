@@ -1,0 +1,26 @@
+//! Where the time went: recorder, idle analysis, report, and the pictures and files made from them.
+//!
+//! A [`Recorder`] collects the events of a run; [`Recorder::take`] gives them as a [`Timeline`]; [`Timeline::idle`]
+//! says when the card was idle and why; a [`Report`] adds what was proved and refuses to exist for proofs that do
+//! not verify. [`svg`], [`png`], [`page`], [`trace`] and [`csv`] are views of the two, and [`save`] writes them all.
+
+mod csv;
+mod idle;
+mod lanes;
+mod page;
+mod plot;
+mod recorder;
+mod report;
+mod save;
+mod trace;
+
+pub use csv::csv;
+pub use idle::{ByCause, Gap, Idle, IdleCause, LAUNCH_LIMIT, Piece};
+pub use page::page;
+pub use plot::{png, svg};
+pub use recorder::{Recorder, Timeline};
+pub use report::{
+    Bin, Key, Load, LongGap, Phase, Plan, RefusalNote, Report, Sample, Times, UNATTRIBUTED_PERMILLE, Verified,
+};
+pub use save::{Saved, save, write_atomic};
+pub use trace::trace;

@@ -1,0 +1,307 @@
+//! One page that says it all: HTML with everything inside, nothing loaded, no script.
+
+use std::fmt::Write;
+
+use prestage_vram::{Bytes, Nanos};
+
+use super::plot::figure::{grouped, headline, rate, subtitle, tiles};
+use super::plot::palette::{self, WORK};
+use super::plot::panels::{causes_of, neighbours};
+use super::plot::scale::{percent, time};
+use super::plot::vector::escape;
+use super::plot::{chart, palette::Ink};
+use super::{IdleCause, Report, Timeline};
+use crate::Error;
+
+const STYLE: &str = include_str!("page.css");
+
+/// A page with one or several timelines under each other on one axis of time, each with its name. Several that
+/// measure the same load are compared in a table first.
+///
+/// # Errors
+/// [`Error::Draw`]; [`Error::Incomparable`] when the loads or the numbers of proofs differ.
+pub fn page(title: &str, runs: &[(&str, &Report, &Timeline)]) -> Result<String, Error> {
+    if let Some(((_, first, _), rest)) = runs.split_first() {
+        rest.iter().try_for_each(|(_, report, _)| first.comparable(report))?;
+    }
+    let span = runs.iter().map(|(_, report, _)| report.times.wall().get()).max().unwrap_or(0);
+    let mut out = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n<style>\n{STYLE}</style>\n\
+         </head>\n<body>\n<main>\n<h1>{0}</h1>\n",
+        escape(title)
+    );
+    if runs.len() > 1 {
+        comparison(&mut out, runs);
+    }
+    for (name, report, timeline) in runs {
+        run(&mut out, name, report, timeline, span, runs.len() > 1)?;
+    }
+    out += "<footer>Made by prestage. Idle is the time in which no kernel ran, from the first to the last moment \
+            of the run; every nanosecond of it has one cause, the first in the order of the table that a recorded \
+            event covers. Hover a bar for its name and length.</footer>\n</main>\n</body>\n</html>\n";
+    Ok(out)
+}
+
+/// Writing to a `String` does not fail.
+macro_rules! put {
+    ($out:expr, $($arg:tt)*) => { let _ = write!($out, $($arg)*); };
+}
+
+fn swatch(ink: Ink, idle: bool) -> String {
+    let kind = if idle { "swatch idle" } else { "swatch" };
+    format!("<span class=\"{kind}\" style=\"--c:{}\"></span>", ink.hex())
+}
+
+/// Rows of figures, one column per run.
+fn comparison(out: &mut String, runs: &[(&str, &Report, &Timeline)]) {
+    *out += "<section>\n<h2>Comparison</h2>\n<table class=\"compare\">\n<thead><tr><th></th>";
+    for (name, _, _) in runs {
+        put!(out, "<th>{}</th>", escape(name));
+    }
+    *out += "</tr></thead>\n<tbody>\n";
+    let mut row = |name: &str, cell: &dyn Fn(&Report) -> String| {
+        put!(out, "<tr><th>{name}</th>");
+        for (_, report, _) in runs {
+            put!(out, "<td>{}</td>", escape(&cell(report)));
+        }
+        *out += "</tr>\n";
+    };
+    let base = runs.first().map_or(0.0, |(_, report, _)| report.times.wall().as_ms());
+    row("wall time", &|r| time(r.times.wall()));
+    row("against the first", &|r| {
+        if base > 0.0 { format!("{:.2} ×", r.times.wall().as_ms() / base) } else { "–".to_owned() }
+    });
+    row("proofs per minute", &|r| rate(r.proofs_per_minute));
+    let share = |r: &Report, t: Nanos| format!("{} · {}", percent(r.times.percent(t)), time(t));
+    row("busy", &|r| share(r, r.times.busy()));
+    row("held", &|r| share(r, r.times.held()));
+    for cause in IdleCause::ALL {
+        if runs.iter().any(|(_, r, _)| r.times.idle().get(cause) > Nanos::ZERO) {
+            let name = format!("{}idle by {}", swatch(palette::of(cause), true), cause.name());
+            row(&name, &|r| share(r, r.times.idle().get(cause)));
+        }
+    }
+    row("peak memory", &|r| Bytes::new(r.peak_bytes).to_string());
+    row("refusals", &|r| r.refusals.len().to_string());
+    *out += "</tbody>\n</table>\n</section>\n";
+}
+
+fn run(
+    out: &mut String,
+    name: &str,
+    report: &Report,
+    timeline: &Timeline,
+    span: u64,
+    named: bool,
+) -> Result<(), Error> {
+    *out += "<section class=\"run\">\n";
+    if named {
+        put!(out, "<h2>{}</h2>\n", escape(name));
+    }
+    put!(out, "<p class=\"headline\">{}</p>\n", escape(&headline(report)));
+    put!(out, "<p class=\"subtitle\">{}</p>\n", escape(&subtitle(report)));
+    if let Some(complaint) = report.complaint() {
+        put!(out, "<p class=\"alarm\">{}</p>\n", escape(&complaint));
+    }
+    *out += "<dl class=\"tiles\">\n";
+    for (name, value) in tiles(report) {
+        put!(out, "<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(&value));
+    }
+    *out += "</dl>\n";
+    wall_bar(out, report);
+    put!(out, "<figure>\n{}</figure>\n", chart(report, timeline, span)?);
+    *out += "<div class=\"panels\">\n";
+    causes(out, report);
+    longest(out, report);
+    histogram(out, report);
+    memory(out, report);
+    parameters(out, report);
+    *out += "</div>\n</section>\n";
+    Ok(())
+}
+
+/// The wall as one bar, work first, then the causes by size.
+fn wall_bar(out: &mut String, report: &Report) {
+    let times = &report.times;
+    let mut parts = vec![("busy", times.busy(), WORK[0], false)];
+    let mut causes: Vec<_> = times.idle().iter().collect();
+    causes.sort_by_key(|(_, t)| std::cmp::Reverse(*t));
+    parts.extend(causes.into_iter().map(|(cause, t)| (cause.name(), t, palette::of(cause), true)));
+    parts.retain(|(_, t, _, _)| *t > Nanos::ZERO);
+    *out += "<div class=\"wall\" aria-hidden=\"true\">";
+    for (name, t, ink, idle) in &parts {
+        let share = times.percent(*t);
+        let kind = if *idle { "idle" } else { "work" };
+        put!(
+            out,
+            "<span class=\"{kind}\" style=\"--c:{};width:{share:.4}%\" title=\"{name} {}\"></span>",
+            ink.hex(),
+            percent(share)
+        );
+    }
+    *out += "</div>\n<ul class=\"legend\">";
+    for (name, t, ink, idle) in parts {
+        put!(out, "<li>{}{name} <b>{}</b></li>", swatch(ink, idle), percent(times.percent(t)));
+    }
+    *out += "<li class=\"note\">striped: the card is idle</li></ul>\n";
+}
+
+fn causes(out: &mut String, report: &Report) {
+    let times = &report.times;
+    *out += "<div class=\"panel wide\">\n<h3>Where the wall time went</h3>\n<table class=\"causes\">\n\
+             <thead><tr><th></th><th class=\"n\">time</th><th class=\"n\">of the wall</th>\
+             <th class=\"n\">exactly</th><th>what it means</th></tr></thead>\n<tbody>\n";
+    let mut row = |head: &str, t: Nanos, meaning: &str| {
+        put!(
+            out,
+            "<tr><th>{head}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n exact\">{} ns</td>\
+             <td>{}</td></tr>\n",
+            time(t),
+            percent(times.percent(t)),
+            grouped(t.get()),
+            escape(meaning)
+        );
+    };
+    row(&format!("{}busy", swatch(WORK[0], false)), times.busy(), "a kernel ran");
+    for (cause, t) in times.idle().iter() {
+        row(&format!("{}{}", swatch(palette::of(cause), true), cause.name()), t, cause.meaning());
+    }
+    *out += "</tbody>\n<tfoot>";
+    let wall = times.wall();
+    put!(
+        out,
+        "<tr><th>wall</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n exact\">{} ns</td>\
+         <td>busy and all causes, exactly</td></tr>",
+        time(wall),
+        percent(times.percent(wall)),
+        grouped(wall.get())
+    );
+    *out += "</tfoot>\n</table>\n</div>\n";
+}
+
+fn longest(out: &mut String, report: &Report) {
+    *out += "<div class=\"panel\">\n<h3>The longest gaps</h3>\n";
+    if report.longest.is_empty() {
+        *out += "<p>None: the card was never idle.</p>\n</div>\n";
+        return;
+    }
+    *out += "<table>\n<thead><tr><th></th><th class=\"n\">length</th><th class=\"n\">at</th><th>cause</th>\
+             <th>between</th></tr></thead>\n<tbody>\n";
+    for (i, gap) in report.longest.iter().enumerate() {
+        put!(
+            out,
+            "<tr><th><span class=\"disc\">{}</span></th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td>{}{}</td><td>{}</td></tr>\n",
+            i + 1,
+            time(gap.len()),
+            time(Nanos::new(gap.start_ns)),
+            swatch(palette::of(gap.cause), true),
+            causes_of(gap),
+            escape(&neighbours(gap))
+        );
+    }
+    *out += "</tbody>\n</table>\n</div>\n";
+}
+
+fn histogram(out: &mut String, report: &Report) {
+    *out += "<div class=\"panel\">\n<h3>Idle time by length of gap</h3>\n<table class=\"histogram\">\n<thead><tr>\
+             <th>gaps of</th><th class=\"n\">number</th><th class=\"n\">together</th><th></th></tr></thead>\n<tbody>\n";
+    let most = report.histogram.iter().map(|b| b.idle_ns.total()).max().unwrap_or_default().as_ms();
+    for bin in &report.histogram {
+        let total = bin.idle_ns.total();
+        let plain = |ns: u64| time(Nanos::new(ns)).replace(".00", "").replace(".0", "");
+        let range = match bin.below_ns {
+            Some(end) if bin.from_ns == 0 => format!("under {}", plain(end)),
+            Some(end) => format!("{} to {}", plain(bin.from_ns), plain(end)),
+            None => format!("{} and more", plain(bin.from_ns)),
+        };
+        put!(
+            out,
+            "<tr><th>{range}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"bar\">",
+            bin.gaps,
+            time(total)
+        );
+        for (cause, t) in bin.idle_ns.iter().filter(|(_, t)| *t > Nanos::ZERO) {
+            let width = if most > 0.0 { 100.0 * t.as_ms() / most } else { 0.0 };
+            put!(
+                out,
+                "<span class=\"idle\" style=\"--c:{};width:{width:.3}%\" title=\"{} {}\"></span>",
+                palette::of(cause).hex(),
+                cause.name(),
+                time(t)
+            );
+        }
+        *out += "</td></tr>\n";
+    }
+    *out += "</tbody>\n</table>\n</div>\n";
+}
+
+/// Plans, peaks per phase, refusals; nothing where a run has none of them.
+fn memory(out: &mut String, report: &Report) {
+    if !report.plans.is_empty() {
+        *out += "<div class=\"panel\">\n<h3>Plans</h3>\n<table>\n<thead><tr><th>policy</th><th class=\"n\">proofs</th>\
+                 <th>because</th></tr></thead>\n<tbody>\n";
+        for plan in &report.plans {
+            put!(
+                out,
+                "<tr><th>{}</th><td class=\"n\">{}</td><td>{}</td></tr>\n",
+                escape(&plan.policy),
+                plan.proofs,
+                escape(&plan.reason)
+            );
+        }
+        *out += "</tbody>\n</table>\n</div>\n";
+    }
+    if !report.phases.is_empty() {
+        *out += "<div class=\"panel\">\n<h3>Peak memory by phase</h3>\n<table>\n<thead><tr><th>phase</th>\
+                 <th class=\"n\">planned</th><th class=\"n\">measured</th></tr></thead>\n<tbody>\n";
+        for phase in &report.phases {
+            put!(
+                out,
+                "<tr><th>{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+                escape(&phase.name),
+                Bytes::new(phase.predicted_bytes),
+                Bytes::new(phase.measured_bytes)
+            );
+        }
+        *out += "</tbody>\n</table>\n</div>\n";
+    }
+    if !report.refusals.is_empty() {
+        *out += "<div class=\"panel wide\">\n<h3>Refused requests for memory</h3>\n<table>\n<thead><tr>\
+                 <th class=\"n\">at</th><th>what</th></tr></thead>\n<tbody>\n";
+        for refusal in &report.refusals {
+            put!(
+                out,
+                "<tr><td class=\"n\">{}</td><td>{}</td></tr>\n",
+                time(Nanos::new(refusal.at_ns)),
+                escape(&refusal.message)
+            );
+        }
+        *out += "</tbody>\n</table>\n</div>\n";
+    }
+}
+
+fn parameters(out: &mut String, report: &Report) {
+    let key = &report.key;
+    let mut rows = vec![
+        ("scenario", key.scenario.clone()),
+        ("device", key.device.clone()),
+        ("circuit", key.load.circuit.clone()),
+        ("constraints", grouped(key.load.constraints)),
+        ("partitions", key.load.partitions.to_string()),
+        ("proofs, all verified", report.verified.proofs().to_string()),
+        ("commit", key.commit.clone()),
+    ];
+    rows.extend(report.parameters.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    rows.push((
+        "recorder",
+        format!("{} events, about {} in all", grouped(report.events), time(Nanos::new(report.recording_ns))),
+    ));
+    *out += "<div class=\"panel\">\n<h3>Parameters</h3>\n<table>\n<tbody>\n";
+    for (name, value) in rows {
+        put!(out, "<tr><th>{}</th><td>{}</td></tr>\n", escape(name), escape(&value));
+    }
+    *out += "</tbody>\n</table>\n</div>\n";
+}

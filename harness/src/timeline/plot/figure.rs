@@ -1,0 +1,264 @@
+//! Puts the parts of the picture under each other on one axis of time.
+
+use prestage_vram::Nanos;
+
+use super::font::Fonts;
+use super::palette::{self, ALARM, GRID, Ink, MUTED, TEXT, WORK};
+use super::scale::{decimal_step, in_unit, percent, time, unit_for};
+use super::scene::{Scene, Type};
+use super::{gantt, memory, panels};
+use crate::timeline::{IdleCause, Report, Timeline};
+
+/// Width of the picture and its margins.
+pub(super) const WIDTH: f64 = 1400.0;
+pub(super) const LEFT: f64 = 24.0;
+pub(super) const RIGHT: f64 = WIDTH - 24.0;
+/// Where lanes begin, right of their names.
+pub(super) const LANES: f64 = 116.0;
+
+/// The axis of time: `span` nanoseconds from the first moment of the run over the width of the lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    first: Nanos,
+    span: u64,
+}
+
+impl Axis {
+    #[allow(clippy::cast_precision_loss)]
+    pub(super) fn x(&self, at: Nanos) -> f64 {
+        self.x_of(at.since(self.first).get())
+    }
+
+    /// As [`Axis::x`] for a time since the first moment.
+    #[allow(clippy::cast_precision_loss)]
+    pub(super) fn x_of(&self, since: u64) -> f64 {
+        let share = since as f64 / self.span.max(1) as f64;
+        LANES + share.min(1.0) * (RIGHT - LANES)
+    }
+
+    /// The round moments that are marked, and the step between them.
+    pub(super) fn ticks(&self) -> (Vec<u64>, u64) {
+        let step = decimal_step(self.span, 15);
+        ((0..=self.span / step).map(|i| i * step).collect(), step)
+    }
+
+    fn draw(&self, scene: &mut Scene, bottom: f64) {
+        let (ticks, step) = self.ticks();
+        let (name, unit) = unit_for(self.span);
+        for at in ticks {
+            let x = self.x_of(at);
+            scene.line(vec![(x, bottom), (x, bottom + 4.0)], MUTED, 1.0);
+            scene.text(x, bottom + 16.0, in_unit(at, unit, step), Type::new(11.0, MUTED).middle());
+        }
+        scene.line(vec![(LANES, bottom), (RIGHT, bottom)], MUTED, 1.0);
+        scene.text(LANES - 12.0, bottom + 16.0, format!("time, {name}"), Type::new(11.0, MUTED).right());
+    }
+
+    pub(super) fn grid(&self, scene: &mut Scene, top: f64, bottom: f64) {
+        for at in self.ticks().0 {
+            let x = self.x_of(at);
+            scene.line(vec![(x, top), (x, bottom)], GRID, 1.0);
+        }
+    }
+}
+
+/// In one or two sentences: how much of the time the card computed, and what it waited for.
+pub(in crate::timeline) fn headline(report: &Report) -> String {
+    let times = &report.times;
+    let wall = times.wall();
+    if wall == Nanos::ZERO {
+        return "Nothing was recorded.".to_owned();
+    }
+    let busy = times.percent(times.busy());
+    let mut text = format!("Busy {} of {}.", percent(busy), time(wall));
+    let mut causes: Vec<(IdleCause, f64)> =
+        times.idle().iter().map(|(cause, t)| (cause, times.percent(t))).filter(|(_, p)| *p > 0.0).collect();
+    causes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    // The causes that make up most of the idle time, two at most, and none worth less than half a per cent.
+    let enough = 0.75 * (100.0 - busy);
+    let mut named = 0.0;
+    let mut parts = Vec::new();
+    for (cause, share) in causes {
+        if share < 0.5 || named >= enough || parts.len() == 2 {
+            break;
+        }
+        named += share;
+        parts.push(format!("{} ({}: {})", cause.name(), percent(share), cause.meaning()));
+    }
+    if !parts.is_empty() {
+        text += " Idle mostly by ";
+        text += &parts.join(" and ");
+        text += ".";
+    }
+    text
+}
+
+/// Scenario, device and the rest of what identifies the run.
+pub(in crate::timeline) fn subtitle(report: &Report) -> String {
+    let key = &report.key;
+    let proofs = report.verified.proofs();
+    let mut parts = vec![
+        key.scenario.clone(),
+        format!("device {}", key.device),
+        format!("{}, {} constraints", key.load.circuit, grouped(key.load.constraints)),
+        format!("{proofs} {} verified", if proofs == 1 { "proof" } else { "proofs" }),
+    ];
+    let mut policies: Vec<&str> = report.plans.iter().map(|plan| plan.policy.as_str()).collect();
+    policies.dedup();
+    if !policies.is_empty() {
+        parts.push(format!("policy {}", policies.join(", ")));
+    }
+    parts.push(format!("commit {}", key.commit));
+    parts.join("  ·  ")
+}
+
+/// Digits in groups of three.
+pub(in crate::timeline) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// The figures of the run that are read first: name and value.
+pub(in crate::timeline) fn tiles(report: &Report) -> Vec<(&'static str, String)> {
+    let times = &report.times;
+    let budget = report.memory.iter().map(|s| s.budget).max().unwrap_or(0);
+    let peak = prestage_vram::Bytes::new(report.peak_bytes);
+    vec![
+        ("busy (a kernel runs)", percent(times.percent(times.busy()))),
+        ("held (someone has the turn)", percent(times.percent(times.held()))),
+        ("proofs per minute", rate(report.proofs_per_minute)),
+        ("wall time", time(times.wall())),
+        (
+            "peak memory / budget",
+            if budget == 0 {
+                peak.to_string()
+            } else {
+                format!("{peak} / {}", prestage_vram::Bytes::new(budget))
+            },
+        ),
+        ("refusals", report.refusals.len().to_string()),
+    ]
+}
+
+/// Proofs per minute, three figures or so.
+pub(in crate::timeline) fn rate(per_minute: f64) -> String {
+    if per_minute >= 100.0 { format!("{per_minute:.0}") } else { format!("{per_minute:.1}") }
+}
+
+/// The first font size from `size` downwards in which the text fits, and the text, cut if it must be.
+pub(super) fn fit(fonts: &Fonts, text: &str, size: f64, bold: bool, width: f64) -> (String, f64) {
+    let mut size = size;
+    while size > 11.0 && fonts.width(text, size, bold) > width {
+        size -= 1.0;
+    }
+    let mut text = text.to_owned();
+    if fonts.width(&text, size, bold) > width {
+        while !text.is_empty() && fonts.width(&format!("{text}…"), size, bold) > width {
+            text.pop();
+        }
+        text.push('…');
+    }
+    (text, size)
+}
+
+/// A striped swatch, as idle time is drawn.
+pub(super) fn striped(scene: &mut Scene, x: f64, y: f64, w: f64, h: f64, ink: Ink) {
+    scene.rect(x, y, w, h, ink.alpha(0.35));
+    scene.hatch(x, y, w, h, ink);
+}
+
+fn head(scene: &mut Scene, report: &Report, fonts: &Fonts) -> f64 {
+    let width = RIGHT - LEFT;
+    let (text, size) = fit(fonts, &headline(report), 20.0, true, width);
+    scene.text(LEFT, 36.0, text, Type::new(size, TEXT).bold());
+    let (text, size) = fit(fonts, &subtitle(report), 12.5, false, width);
+    scene.text(LEFT, 58.0, text, Type::new(size, MUTED));
+    let mut y = 58.0;
+    if let Some(complaint) = report.complaint() {
+        y += 20.0;
+        let (text, size) = fit(fonts, &complaint, 12.5, true, width);
+        scene.text(LEFT, y, text, Type::new(size, ALARM).bold());
+    }
+    let tiles = tiles(report);
+    let mut x = LEFT;
+    for (name, value) in tiles {
+        let alarm = name == "refusals" && value != "0";
+        scene.text(x, y + 26.0, name, Type::new(11.5, MUTED));
+        scene.text(x, y + 50.0, value.as_str(), Type::new(20.0, if alarm { ALARM } else { TEXT }).bold());
+        x += fonts.width(name, 11.5, false).max(fonts.width(&value, 20.0, true)) + 44.0;
+    }
+    y + 66.0
+}
+
+/// The wall as one bar: work, then the causes, widest first; below it what each colour means.
+fn wall_bar(scene: &mut Scene, report: &Report, fonts: &Fonts, top: f64) -> f64 {
+    let times = &report.times;
+    let width = RIGHT - LEFT;
+    let mut parts = vec![("busy", times.percent(times.busy()), None)];
+    let mut causes: Vec<(IdleCause, Nanos)> = times.idle().iter().filter(|(_, t)| *t > Nanos::ZERO).collect();
+    causes.sort_by_key(|(_, t)| std::cmp::Reverse(*t));
+    parts.extend(causes.iter().map(|(c, t)| (c.name(), times.percent(*t), Some(*c))));
+    let mut x = LEFT;
+    let mut key = LEFT;
+    for (name, share, cause) in parts {
+        let w = width * share / 100.0;
+        let tip = format!("{name}: {} of the wall", percent(share));
+        match cause {
+            None => scene.rect(x, top, w, 24.0, WORK[0]),
+            Some(cause) => striped(scene, x, top, w, 24.0, palette::of(cause)),
+        }
+        scene.tip(tip);
+        x += w;
+        match cause {
+            None => scene.rect(key, top + 34.0, 14.0, 12.0, WORK[0]),
+            Some(cause) => striped(scene, key, top + 34.0, 14.0, 12.0, palette::of(cause)),
+        }
+        let label = format!("{name} {}", percent(share));
+        scene.text(key + 20.0, top + 44.5, label.as_str(), Type::new(12.5, TEXT));
+        key += 20.0 + fonts.width(&label, 12.5, false) + 26.0;
+    }
+    if !causes.is_empty() {
+        scene.text(RIGHT, top + 44.5, "striped: the card is idle", Type::new(12.0, MUTED).right());
+    }
+    top + 58.0
+}
+
+/// Lanes, axis, memory; returns where it ends.
+fn lanes_and_memory(
+    scene: &mut Scene,
+    report: &Report,
+    timeline: &Timeline,
+    axis: Axis,
+    fonts: &Fonts,
+    top: f64,
+) -> f64 {
+    let bottom = gantt::draw(scene, report, timeline, axis, fonts, top);
+    axis.draw(scene, bottom);
+    memory::draw(scene, report, axis, fonts, bottom + 40.0)
+}
+
+/// The whole picture.
+pub(super) fn full(report: &Report, timeline: &Timeline, fonts: &Fonts) -> Scene {
+    let mut scene = Scene::new(WIDTH, format!("{}: {}", report.key.scenario, headline(report)));
+    let axis = Axis { first: timeline.extent().0, span: report.times.wall().get() };
+    let y = head(&mut scene, report, fonts);
+    let y = wall_bar(&mut scene, report, fonts, y);
+    let y = lanes_and_memory(&mut scene, report, timeline, axis, fonts, y + 34.0);
+    scene.height = panels::draw(&mut scene, report, fonts, y + 34.0) + 20.0;
+    scene
+}
+
+/// Lanes and memory over `span` nanoseconds.
+pub(super) fn chart(report: &Report, timeline: &Timeline, span: u64, fonts: &Fonts) -> Scene {
+    let mut scene = Scene::new(WIDTH, format!("{}: {}", report.key.scenario, headline(report)));
+    let axis = Axis { first: timeline.extent().0, span };
+    scene.height = lanes_and_memory(&mut scene, report, timeline, axis, fonts, 34.0) + 8.0;
+    scene
+}

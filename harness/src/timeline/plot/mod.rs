@@ -1,0 +1,45 @@
+//! The picture: one drawing, written as SVG or painted as PNG.
+//!
+//! `figure` lays a report and its timeline out as a [`scene::Scene`] of rectangles, lines and text; `vector` writes a
+//! scene as SVG, `raster` paints it on a `plotters` bitmap. Both measure text with the one embedded font, so neither
+//! looks for fonts on the system.
+
+pub(super) mod figure;
+mod font;
+mod gantt;
+mod memory;
+pub(super) mod palette;
+pub(super) mod panels;
+mod raster;
+pub(super) mod scale;
+mod scene;
+pub(super) mod vector;
+
+use font::Fonts;
+
+use super::{Report, Timeline};
+use crate::Error;
+
+/// The whole picture as an SVG document.
+///
+/// # Errors
+/// [`Error::Draw`] when the embedded font cannot be read.
+pub fn svg(report: &Report, timeline: &Timeline) -> Result<String, Error> {
+    let fonts = Fonts::embedded()?;
+    vector::write(&figure::full(report, timeline, &fonts), &fonts)
+}
+
+/// The whole picture as the bytes of a PNG file, at twice the size of the SVG so that it stays sharp.
+///
+/// # Errors
+/// [`Error::Draw`].
+pub fn png(report: &Report, timeline: &Timeline) -> Result<Vec<u8>, Error> {
+    let fonts = Fonts::embedded()?;
+    raster::paint(&figure::full(report, timeline, &fonts), &fonts)
+}
+
+/// The lanes and the memory alone, for a page that says the rest in text, over an axis of `span` nanoseconds.
+pub(super) fn chart(report: &Report, timeline: &Timeline, span: u64) -> Result<String, Error> {
+    let fonts = Fonts::embedded()?;
+    vector::write(&figure::chart(report, timeline, span, &fonts), &fonts)
+}

@@ -1,0 +1,4 @@
+//! Faults that others had, kept from happening here. Each test carries the id of its row.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod timeline;
