@@ -8,7 +8,7 @@ use crate::{Bytes, Class, Error, Ledger, Nanos, Reading, Track, Turn, Worker, Wo
 ///
 /// Implementors give raw operations and a [`Ledger`]; users call [`Device::turn`] and work through the [`Turn`].
 /// Every raw operation that can fail first asks [`Ledger::attempt`], so that faults can be injected on any device and a
-/// poisoned one fails fast. [`crate::conformance`] states the contract as tests that every device must pass.
+/// poisoned one fails fast. [`mod@crate::conformance`] states the contract as tests that every device must pass.
 ///
 /// What a device promises:
 ///

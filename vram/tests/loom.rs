@@ -133,12 +133,12 @@ fn one_turn(device: &Model, id: u32, inside: &Mutex<Inside>) {
 
 #[test]
 fn two_workers_take_turns() {
-    take_turns(2, 3);
+    take_turns(2, 4);
 }
 
 #[test]
 fn three_workers_take_turns() {
-    take_turns(3, 1);
+    take_turns(3, 2);
 }
 
 /// Whoever stands in line first goes first, also past one who comes while the turn changes hands.
