@@ -53,6 +53,22 @@ pub enum ShapeError {
         /// The size that was asked for.
         size: u64,
     },
+    /// The H query is that of another domain, or of another reduction.
+    #[error(
+        "the H query of {reduction} keys ({basis} basis) has {expected} points for {domain_size} rows, got {got}"
+    )]
+    QuotientQuery {
+        /// Name of the reduction.
+        reduction: &'static str,
+        /// The basis in which it holds the quotient's points.
+        basis: &'static str,
+        /// Rows of the domain.
+        domain_size: u64,
+        /// Points that such a key has.
+        expected: u64,
+        /// Points that are there.
+        got: u64,
+    },
     /// The first wire of a witness is the constant one.
     #[error("wire 0 of a witness must be 1")]
     FirstWire,

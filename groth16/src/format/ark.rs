@@ -10,7 +10,7 @@ use super::cursor::Cursor;
 use super::error::{FileKind, FormatError};
 use super::point::{Encoding, Point, PointChecks};
 use super::query::{Run, finite_point};
-use crate::key::{Libsnark, ProvingKey, ProvingKeyParts, VerifyingKey};
+use crate::key::{Libsnark, ProvingKey, ProvingKeyParts, VerifyingKey, libsnark_domain};
 use crate::shape::ShapeError;
 
 /// Reads a proving key.
@@ -28,6 +28,8 @@ pub fn read(bytes: &[u8], checks: PointChecks) -> Result<ProvingKey<Libsnark>, F
     let a = run::<G1Affine>(&mut cursor, "A", encoding, checks)?;
     let b_g1 = run::<G1Affine>(&mut cursor, "B1", encoding, checks)?;
     let b_g2 = run::<G2Affine>(&mut cursor, "B2", encoding, checks)?;
+    cursor.enter("H");
+    let h_at = cursor.clone();
     let h = run::<G1Affine>(&mut cursor, "H", encoding, checks)?;
     let l = run::<G1Affine>(&mut cursor, "L", encoding, checks)?;
     cursor.end()?;
@@ -36,7 +38,7 @@ pub fn read(bytes: &[u8], checks: PointChecks) -> Result<ProvingKey<Libsnark>, F
         vk: VerifyingKey { beta_g1: Some(beta_g1), delta_g1: Some(delta_g1), ..vk },
         beta_g1,
         delta_g1,
-        domain_size: h.len() as u64 + 1,
+        domain_size: libsnark_domain(&h).map_err(|e| h_at.fail(e))?,
         a: a.query()?,
         b_g1: b_g1.query()?,
         b_g2: b_g2.query()?,

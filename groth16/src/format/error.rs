@@ -193,6 +193,9 @@ pub enum Fault {
     /// Something other than the coordinates of an affine point.
     #[error("not an affine point: the last coordinate is neither one nor that of infinity")]
     NotAffine,
+    /// The pairing that a verification key states is not the one of its points.
+    #[error("not the pairing of alpha and beta")]
+    Pairing,
     /// Not JSON, or JSON of another shape.
     #[error("line {line}, column {column}: {message}")]
     Json {
@@ -230,7 +233,7 @@ pub enum FormatError {
         /// Where in it.
         place: Place,
         /// What is wrong.
-        fault: Fault,
+        fault: Box<Fault>,
     },
     /// A key that this format has no way to write.
     #[error("{kind} cannot hold this key: {reason}")]
@@ -260,7 +263,7 @@ impl FormatError {
     }
 
     pub(crate) fn content(kind: FileKind, place: Place, fault: impl Into<Fault>) -> Self {
-        Self::Content { path: None, kind, place, fault: fault.into() }
+        Self::Content { path: None, kind, place, fault: Box::new(fault.into()) }
     }
 
     /// Says which file the content came from.

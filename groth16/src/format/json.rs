@@ -23,8 +23,11 @@ const CURVE: &str = "bls12381";
 
 type G1Text = [String; 3];
 type G2Text = [[String; 2]; 3];
+type GtText = [[[String; 2]; 3]; 2];
 
+/// Nothing else may stand beside these: an extension that a verifier does not know, it does not verify.
 #[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 struct ProofText {
     pi_a: G1Text,
     pi_b: G2Text,
@@ -34,6 +37,7 @@ struct ProofText {
 }
 
 #[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 struct VerifyingKeyText {
     protocol: String,
     curve: String,
@@ -43,10 +47,9 @@ struct VerifyingKeyText {
     vk_beta_2: G2Text,
     vk_gamma_2: G2Text,
     vk_delta_2: G2Text,
-    /// e(α, β) as its six coefficients over the quadratic extension. Written for other tools, never read:
-    /// a verifier computes it from α and β, which it cannot contradict then.
-    #[serde(skip_deserializing)]
-    vk_alphabeta_12: [[[String; 2]; 3]; 2],
+    /// e(α, β) as its six coefficients over the quadratic extension. A verifier computes it from α and β, so
+    /// it may be absent, but must not contradict them.
+    vk_alphabeta_12: Option<GtText>,
     #[serde(rename = "IC")]
     ic: Vec<G1Text>,
 }
@@ -82,12 +85,16 @@ pub fn read_verifying_key(bytes: &[u8]) -> Result<VerifyingKey, FormatError> {
     if alpha_g1.is_identity().into() {
         return Err(fail(KIND, "vk_alpha_1", None, Fault::Infinity));
     }
+    let beta_g2 = finite_g2("vk_beta_2", &text.vk_beta_2)?;
+    if text.vk_alphabeta_12.is_some_and(|gt| gt != pairing_text(&alpha_g1, &beta_g2)) {
+        return Err(fail(KIND, "vk_alphabeta_12", None, Fault::Pairing));
+    }
     let ic = text.ic.iter().enumerate();
     let ic = ic.map(|(i, text)| g1(text).map_err(|fault| fail(KIND, "IC", Some(i), fault)));
     Ok(VerifyingKey {
         alpha_g1,
         beta_g1: None,
-        beta_g2: finite_g2("vk_beta_2", &text.vk_beta_2)?,
+        beta_g2,
         gamma_g2: finite_g2("vk_gamma_2", &text.vk_gamma_2)?,
         delta_g1: None,
         delta_g2: finite_g2("vk_delta_2", &text.vk_delta_2)?,
@@ -130,7 +137,6 @@ pub fn read_public(bytes: &[u8]) -> Result<Vec<Scalar>, FormatError> {
 ///
 /// Whatever `w` says.
 pub fn write_verifying_key(w: &mut dyn io::Write, vk: &VerifyingKey) -> io::Result<()> {
-    let pairing: Fp12 = blstrs::pairing(&vk.alpha_g1, &vk.beta_g2).into();
     write_pretty(
         w,
         &VerifyingKeyText {
@@ -141,7 +147,7 @@ pub fn write_verifying_key(w: &mut dyn io::Write, vk: &VerifyingKey) -> io::Resu
             vk_beta_2: g2_text(&vk.beta_g2),
             vk_gamma_2: g2_text(&vk.gamma_g2),
             vk_delta_2: g2_text(&vk.delta_g2),
-            vk_alphabeta_12: blst_fp12::from(pairing).fp6.map(|c| c.fp2.map(fp2_text)),
+            vk_alphabeta_12: Some(pairing_text(&vk.alpha_g1, &vk.beta_g2)),
             ic: vk.ic.iter().map(g1_text).collect(),
         },
     )
@@ -257,6 +263,11 @@ fn g2_text(point: &G2Affine) -> G2Text {
     }
     let [x, y] = g2_coordinates(point).map(|c| c.map(|c| coordinate_to_decimal(&c)));
     [x, y, ["1", "0"].map(String::from)]
+}
+
+fn pairing_text(p: &G1Affine, q: &G2Affine) -> GtText {
+    let value: Fp12 = blstrs::pairing(p, q).into();
+    blst_fp12::from(value).fp6.map(|c| c.fp2.map(fp2_text))
 }
 
 fn fp2_text(value: blst_fp2) -> [String; 2] {

@@ -16,7 +16,7 @@ use super::point::{Encoding, Point, PointChecks};
 use super::query::{Run, finite_point};
 use super::{Loaded, Note};
 use crate::density::Density;
-use crate::key::{Libsnark, ProvingKey, ProvingKeyParts, Query, VerifyingKey};
+use crate::key::{Libsnark, ProvingKey, ProvingKeyParts, Query, VerifyingKey, libsnark_domain};
 use crate::r1cs::R1cs;
 use crate::shape::{ShapeError, expect_count};
 
@@ -71,7 +71,7 @@ impl Params {
             vk: self.vk,
             beta_g1: self.beta_g1,
             delta_g1: self.delta_g1,
-            domain_size: self.h.len() as u64 + 1,
+            domain_size: libsnark_domain(&self.h)?,
             a: Query::new(self.a, Arc::new(a))?,
             b_g1: Query::new(self.b_g1, Arc::clone(&b))?,
             b_g2: Query::new(self.b_g2, b)?,

@@ -5,6 +5,7 @@ mod query;
 mod reduction;
 mod verifying;
 
+pub(crate) use proving::libsnark_domain;
 pub use proving::{AnyKey, ProvingKey, ProvingKeyParts};
 pub use query::Query;
 pub use reduction::{Circom, Libsnark, Reduction, Rows};

@@ -11,6 +11,26 @@ use crate::shape::{ShapeError, expect_count};
 /// The largest domain: the scalar field has 2^32-th roots of unity and no higher.
 const MAX_DOMAIN: u64 = 1 << 32;
 
+/// Checks the length of the H query, which is what tells the two reductions' keys apart by counting.
+fn expect_quotient_points<R: Reduction>(domain_size: u64, got: u64) -> Result<(), ShapeError> {
+    let expected = R::h_len(domain_size);
+    if got == expected {
+        return Ok(());
+    }
+    Err(ShapeError::QuotientQuery { reduction: R::NAME, basis: R::H_BASIS, domain_size, expected, got })
+}
+
+/// The domain of a libsnark key whose file gives only the H query.
+///
+/// # Errors
+///
+/// [`ShapeError::QuotientQuery`] when no domain has that many points.
+pub(crate) fn libsnark_domain(h: &[G1Affine]) -> Result<u64, ShapeError> {
+    let domain_size = (h.len() as u64).saturating_add(1).next_power_of_two();
+    expect_quotient_points::<Libsnark>(domain_size, h.len() as u64)?;
+    Ok(domain_size)
+}
+
 /// The parts that [`ProvingKey::new`] checks against each other.
 #[derive(Clone, Debug)]
 pub struct ProvingKeyParts<R: Reduction> {
@@ -69,7 +89,7 @@ impl<R: Reduction> ProvingKey<R> {
         expect_count("wires of the B1 query", n_vars, parts.b_g1.density().len() as u64)?;
         expect_count("wires of the B2 query", n_vars, parts.b_g2.density().len() as u64)?;
         expect_count("wires of the L query", n_private, parts.l.density().len() as u64)?;
-        expect_count("points in the H query", R::h_len(m), parts.h.len() as u64)?;
+        expect_quotient_points::<R>(m, parts.h.len() as u64)?;
         R::check_rows(&parts.rows, m, n_vars)?;
         parts.b_g2.share_density(&parts.b_g1);
         Ok(Self { parts: Arc::new(parts) })

@@ -68,7 +68,7 @@ fn section(file: &[u8], wanted: u32) -> (usize, usize) {
 }
 
 #[test]
-fn b205_one_flipped_bit_names_the_query_and_the_point() {
+fn one_flipped_bit_names_the_query_and_the_point() {
     let whole = fixture("boundary_full/circuit.zkey");
     for (id, name, size, index) in [
         (3, "section 3 (IC)", 96, 2),

@@ -39,7 +39,7 @@ fn verifies(vk: &VerifyingKey, inputs: &[Scalar], proof: &Proof) -> bool {
 }
 
 #[test]
-fn b200_r1cs_header_and_first_rows() {
+fn r1cs_header_and_every_row() {
     let file = fixture("sq10/circuit.r1cs");
     let circuit = r1cs::read(&file).unwrap();
     let header = section(&file, 1);
@@ -73,7 +73,7 @@ fn b200_r1cs_header_and_first_rows() {
 }
 
 #[test]
-fn b200_wtns_values() {
+fn wtns_values() {
     let file = fixture("sq10/witness.wtns");
     let witness = wtns::read(&file).unwrap();
     let values = section(&file, 2);
@@ -85,7 +85,7 @@ fn b200_wtns_values() {
 }
 
 #[test]
-fn b200_zkey_fields() {
+fn zkey_fields() {
     for name in SNARKJS {
         let file = fixture(&format!("{name}/circuit.zkey"));
         let key = zkey::read(&file, PointChecks::Full).unwrap();
@@ -141,7 +141,7 @@ fn b200_zkey_fields() {
 }
 
 #[test]
-fn b200_zkey_rows_are_those_of_the_r1cs() {
+fn zkey_rows_are_those_of_the_r1cs() {
     for name in SNARKJS {
         let key = zkey::read(&fixture(&format!("{name}/circuit.zkey")), PointChecks::Full).unwrap();
         let circuit = r1cs::read(&fixture(&format!("{name}/circuit.r1cs"))).unwrap();
@@ -171,7 +171,7 @@ fn b200_zkey_rows_are_those_of_the_r1cs() {
 }
 
 #[test]
-fn f008_empty_queries_and_unused_wires_are_read() {
+fn empty_queries_and_unused_wires_are_read() {
     let load = |name: &str| zkey::read(&fixture(&format!("{name}/circuit.zkey")), PointChecks::Full).unwrap();
     let allpublic = load("allpublic");
     assert_eq!((allpublic.l().points().len(), allpublic.n_private()), (0, 0));
@@ -217,7 +217,7 @@ fn keys_and_proofs_of_snarkjs_verify_and_agree() {
 }
 
 #[test]
-fn f009_bellman_keys_take_their_wires_from_the_r1cs() {
+fn bellman_keys_take_their_wires_from_the_r1cs() {
     // The ceremony's file goes on after the key, with its transcript.
     for (name, circuit, witness, theirs, transcript) in [
         (

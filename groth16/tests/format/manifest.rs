@@ -89,7 +89,7 @@ fn f6_messages_say_what_and_where() {
 }
 
 #[test]
-fn f014_the_other_curve_is_refused_by_name() {
+fn the_other_curve_is_refused_by_name() {
     for name in ["circuit.zkey", "circuit.r1cs", "witness.wtns", "vkey.json", "proof.json"] {
         let bytes = fixture(&format!("bn128_rangecheck/{name}"));
         let error = match name {

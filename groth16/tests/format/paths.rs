@@ -58,7 +58,7 @@ fn parameters_need_the_circuit_and_the_right_one() {
 }
 
 #[test]
-fn b195_both_counts_are_said() {
+fn both_counts_are_said() {
     let circuit = load_r1cs(&path("boundary_full/circuit.r1cs")).unwrap();
     let witness = load_witness(&path("bad/wtns_other_circuit.wtns")).unwrap();
     let error = circuit.first_unsatisfied(&witness).unwrap_err();

@@ -20,7 +20,7 @@ fn without_space(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn b203_json_is_written_as_snarkjs_writes_it() {
+fn json_is_written_as_snarkjs_writes_it() {
     for name in SNARKJS {
         let file = |f: &str| fixture(&format!("{name}/{f}"));
         let vk = json::read_verifying_key(&file("vkey.json")).unwrap();
@@ -64,7 +64,7 @@ fn circuits_and_witnesses_are_written_as_they_were() {
 }
 
 #[test]
-fn b159_infinity_round_trips_in_both_groups_and_encodings() {
+fn infinity_round_trips_in_both_groups_and_encodings() {
     let o = Proof { a: G1Affine::identity(), b: G2Affine::identity(), c: G1Affine::identity() };
     let bytes = proof::to_bytes(&o);
     for at in [0, 48, 144] {
