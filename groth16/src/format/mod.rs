@@ -6,9 +6,6 @@
 //! at once or not at all; and it is remembered in a cache that the points of a key have been tested, which
 //! takes longer than everything else.
 //!
-//! `FORMATS.md` beside this crate's README describes the formats, and in what these readers are stricter than
-//! snarkjs.
-//!
 //! ```no_run
 //! use prestage_groth16::format::{LoadOptions, load_proving_key, load_witness};
 //!
@@ -19,6 +16,9 @@
 //! let witness = load_witness("witness.wtns".as_ref())?;
 //! # Ok::<(), prestage_groth16::format::FormatError>(())
 //! ```
+
+#![doc = ""]
+#![doc = include_str!("../../FORMATS.md")]
 
 pub mod ark;
 mod atomic;
