@@ -29,8 +29,8 @@ impl Windows {
     /// The largest width: 2^19 buckets.
     pub(crate) const MAX_BITS: u32 = 20;
 
-    /// The cut with the fewest windows.
-    pub(crate) const WIDEST: Self = Self { count: BITS.div_ceil(Self::MAX_BITS) };
+    /// The cut with the fewest buckets.
+    pub(crate) const NARROWEST: Self = Self { count: BITS };
 
     /// Every cut there is, the fewest windows first.
     pub(crate) fn all() -> impl Iterator<Item = Self> {

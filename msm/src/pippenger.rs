@@ -46,20 +46,25 @@ impl Shape {
         Self { windows, groups: windows.count(), ranges: 1 }
     }
 
-    /// The fastest shape by [`Shape::cost`] among those that need no more memory than `limit`.
-    pub(crate) fn best(terms: usize, threads: usize, limit: Option<&Self>) -> Self {
-        let mut best = limit.copied().unwrap_or(Self::single(Windows::WIDEST));
-        let mut least = best.cost(terms, threads);
-        let chunks = terms.div_ceil(CHUNK);
+    /// The fastest shape by [`Shape::cost`] that takes at most `slots` slots, where that is given, and no more slots
+    /// than there are terms.
+    ///
+    /// Grouped windows stay within [`Shape::grouped_slots`], and partial results within [`Shape::RESULTS`]; so the
+    /// memory that a plan reserves never falls as sums grow longer.
+    pub(crate) fn best(terms: usize, threads: usize, slots: Option<usize>) -> Self {
+        let mut best = Self::single(Windows::NARROWEST);
+        let mut least = usize::MAX;
+        let most = slots.unwrap_or(usize::MAX).min(terms);
+        let most_ranges = terms.div_ceil(CHUNK).min(threads);
         for windows in Windows::all() {
-            for groups in [windows.count(), threads.min(windows.count()), 1] {
-                for ranges in
-                    (0..usize::BITS).map(|log| 1 << log).take_while(|r| *r == 1 || *r <= chunks.min(threads))
-                {
+            let count = windows.count();
+            let per_group = (Self::grouped_slots(terms) / Self::single(windows).stride()).max(1);
+            let grouped = count.div_ceil(per_group).next_multiple_of(threads).min(count);
+            for groups in [count, grouped] {
+                let ranges = (0..usize::BITS).map(|log| 1 << log);
+                for ranges in ranges.take_while(|r| *r == 1 || *r <= most_ranges) {
                     let shape = Self { windows, groups, ranges };
-                    let fits = limit.is_none_or(|limit| {
-                        shape.slots() <= limit.slots() && shape.results() <= limit.results()
-                    });
+                    let fits = shape.results() <= Self::RESULTS && shape.slots() <= most;
                     let cost = shape.cost(terms, threads);
                     if fits && cost < least {
                         (best, least) = (shape, cost);
@@ -68,6 +73,14 @@ impl Shape {
             }
         }
         best
+    }
+
+    /// Partial results of any shape: as many as there are windows of one bit.
+    pub(crate) const RESULTS: usize = 256;
+
+    /// Slots that a group of more than one window may take for a sum of so many terms.
+    pub(crate) fn grouped_slots(terms: usize) -> usize {
+        terms.min(1 << 12)
     }
 
     /// Modelled time, in field products.

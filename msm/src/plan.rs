@@ -75,7 +75,8 @@ impl Plan {
         self.shape.windows.bits()
     }
 
-    /// The scratch memory that a sum over `A` takes under this plan.
+    /// The scratch memory that a sum over `A` takes under this plan. It never falls as plans grow longer, so that
+    /// cutting a sum into shorter ones saves memory.
     #[must_use]
     pub fn footprint<A: Affine>(&self) -> Bytes {
         self.size::<A>().block()
@@ -96,7 +97,12 @@ impl Plan {
 
     /// What each thread takes for itself.
     pub(crate) fn lane<A: Affine>(&self) -> Size {
-        Buckets::<A::Field>::size(self.shape.slots())
+        Buckets::<A::Field>::size(self.slots())
+    }
+
+    /// Slots of each thread: those of the plan's own shape, and of any that a shorter sum may take.
+    fn slots(&self) -> usize {
+        self.shape.slots().max(Shape::grouped_slots(self.len))
     }
 
     /// Chunks of the longest sum.
@@ -106,7 +112,7 @@ impl Plan {
 
     /// Partial results of a sum, at most.
     pub(crate) fn results(&self) -> usize {
-        self.shape.results() + self.ones()
+        Shape::RESULTS + self.ones()
     }
 
     /// Tasks that the additions of ones are cut into.
@@ -129,7 +135,7 @@ impl Plan {
         } else if others == self.len {
             Some(self.shape)
         } else {
-            Some(Shape::best(others, self.threads, Some(&self.shape)))
+            Some(Shape::best(others, self.threads, Some(self.slots())))
         }
     }
 }

@@ -137,13 +137,17 @@ fn awkward<A: Affine>(n: usize) -> Vec<(&'static str, Known<A>)> {
 
 fn awkward_sums<A: Affine>(n: usize) {
     let plan = Plan::new(n, 2);
+    let random = run(&plan, &Known::<A>::new(n, 8).bases, &random(n, 9));
     for (kind, known) in awkward::<A>(n) {
-        let random = run(&plan, &known.bases, &random(n, 9));
         for (scalars_kind, scalars) in skewed(n) {
             for plan in [plan, plan.without_split()] {
                 let (sum, stats) = run(&plan, &known.bases, &scalars);
                 assert_eq!(sum, known.sum(&scalars), "{} {kind}, {scalars_kind}", A::NAME);
-                assert!(2 * stats.additions <= 3 * random.1.additions, "{kind}, {scalars_kind}: {stats:?}");
+                assert!(
+                    2 * stats.additions <= 3 * random.1.additions,
+                    "{kind}, {scalars_kind}: {stats:?} {:?} {plan:?}",
+                    random.1
+                );
             }
         }
     }
@@ -258,6 +262,20 @@ fn lengths_beyond_the_plan_and_short_scratch_are_errors() {
     scratch.pop();
     let error = msm_with(&plan, &known.bases[..39], &scalars[..39], &mut scratch).unwrap_err();
     assert!(matches!(error, Error::ScratchTooSmall { need: n, got } if n == need && got < need));
+}
+
+/// A planner that halves a batch to save memory does save memory.
+#[test]
+fn footprint_never_falls_with_length() {
+    for threads in [1, 2, 3, 16, 64, 192] {
+        let lens = (0..1 << 12).chain((12..28).flat_map(|log| (8..16).map(move |m| m << (log - 3))));
+        let mut last = prestage_vram::Bytes::ZERO;
+        for len in lens {
+            let footprint = Plan::new(len, threads).footprint::<G1Affine>();
+            assert!(footprint >= last, "{len} on {threads}: {footprint} after {last}");
+            last = footprint;
+        }
+    }
 }
 
 proptest! {

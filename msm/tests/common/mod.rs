@@ -1,5 +1,7 @@
 //! Points and scalars for the tests, and the naive sum made fast enough to compare with.
 
+#![allow(dead_code)] // Each test binary uses its part.
+
 use blstrs::Scalar;
 use ff::Field;
 use group::Group;

@@ -1,0 +1,9 @@
+//! Sums on a device: batches and what the host waits for, footprints, faults.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod batches;
+mod faults;
+mod spy;
