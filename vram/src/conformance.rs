@@ -80,8 +80,8 @@ macro_rules! conformance {
 /// What the checks' devices may use.
 const USABLE: Bytes = Bytes::mib(64);
 
-/// Long enough that a host thread cannot mistake it for nothing.
-const A_WHILE: Nanos = Nanos::new(30_000_000);
+/// Long enough that a busy machine does not take it for nothing.
+const A_WHILE: Nanos = Nanos::new(100_000_000);
 
 /// The number of `u64` in `mib` MiB.
 const fn words(mib: usize) -> usize {

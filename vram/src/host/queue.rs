@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 
 use crate::{Bytes, Error, Event, Ledger, Nanos, Op, Span, Track, WorkerId};
 
@@ -44,6 +45,8 @@ struct Inner {
     ledger: Ledger,
     state: Mutex<State>,
     changed: Condvar,
+    /// The thread that runs the jobs.
+    thread: OnceLock<ThreadId>,
 }
 
 impl Inner {
@@ -77,6 +80,7 @@ impl HostQueue {
             ledger,
             state: Mutex::new(State { worker, ..State::default() }),
             changed: Condvar::new(),
+            thread: OnceLock::new(),
         });
         let shared = Arc::clone(&inner);
         std::thread::Builder::new()
@@ -114,6 +118,11 @@ impl HostQueue {
 
     pub(super) fn mark(&self) -> HostMark {
         HostMark { inner: Arc::clone(self.inner()), at: self.inner().lock().submitted }
+    }
+
+    /// True on the thread that runs this queue's jobs. A job that waited for its own queue would wait for ever.
+    pub(super) fn is_current(&self) -> bool {
+        self.inner().thread.get() == Some(&std::thread::current().id())
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -193,6 +202,7 @@ fn lane_name(track: Track) -> &'static str {
 /// Runs jobs in order until the queue is closed and empty. After a failure the later jobs still run if they only free or
 /// wait, so that nothing leaks and nobody waits for ever; work is skipped.
 fn serve(inner: &Inner) {
+    let _ = inner.thread.set(std::thread::current().id());
     loop {
         let mut state = inner.lock();
         let job = loop {

@@ -19,7 +19,7 @@ fn host(mib: u64, ledger: LedgerConfig) -> Host {
 
 /// Work that takes a while and touches no memory.
 fn busy(host: &Host, queue: &HostQueue) {
-    let job = || std::thread::sleep(Duration::from_millis(20));
+    let job = || std::thread::sleep(Duration::from_millis(100));
     // SAFETY: the job touches no memory.
     unsafe { host.submit(queue, Op::Launch, "busy", Bytes::ZERO, job) }.unwrap();
 }

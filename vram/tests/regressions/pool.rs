@@ -265,3 +265,21 @@ fn b042_a_drop_waits_for_the_queue_of_the_last_use() {
     turn.release().unwrap();
     assert_eq!(right.load(Ordering::SeqCst), 200);
 }
+
+/// A resident buffer of a device that lives for ever can be dropped by a job, on the very queue that frees it.
+#[test]
+fn memory_dropped_inside_a_job_does_not_wait_for_itself() {
+    let host: &'static prestage_vram::Host = Box::leak(Box::new(host(64, LedgerConfig::default())));
+    let mut worker = Worker::new(0);
+    let turn = host.turn(&mut worker).unwrap();
+    let queue = turn.queue(Track::Compute).unwrap();
+    for class in [Class::Direct, Class::Pooled] {
+        let table = turn.alloc_resident::<u8>(host, "table", 1 << 20, class, &queue).unwrap();
+        // SAFETY: the job touches no device memory; it only lets go of it.
+        unsafe { host.submit(&queue, Op::Launch, "let go", Bytes::ZERO, move || drop(table)) }.unwrap();
+    }
+    turn.drain().unwrap();
+    turn.trim().unwrap();
+    turn.release().unwrap();
+    assert_eq!(host.ledger().level().used(), Bytes::ZERO);
+}
