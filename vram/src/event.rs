@@ -93,7 +93,8 @@ impl Level {
 pub enum Event {
     /// Work was done.
     Span(Span),
-    /// A worker stood still.
+    /// A worker stood still. Waits of no length are left out, but for the synchronisation that precedes a refusal or a
+    /// retry: there each step is an event.
     Wait {
         /// Who waited.
         worker: WorkerId,

@@ -18,6 +18,26 @@ impl Sink for Trims {
     }
 }
 
+/// The second phase needs what the first has used, and the pool has kept all of it: the trim on refusal gives it back.
+#[test]
+fn b017_a_second_phase_gets_what_the_first_freed() {
+    let trims = Arc::new(Trims::default());
+    let sink = Arc::clone(&trims) as Arc<dyn Sink>;
+    let host = host(100, LedgerConfig { threshold: Bytes::MAX, sink, ..LedgerConfig::default() });
+    let mut worker = Worker::new(0);
+    let turn = host.turn(&mut worker).unwrap();
+    let queue = turn.queue(Track::Compute).unwrap();
+    drop(turn.alloc::<u8>("first", 60 << 20, Class::Pooled, &queue).unwrap());
+    turn.release().unwrap();
+    assert_eq!(host.ledger().level().free(), Bytes::mib(40), "the pool keeps what the first phase used");
+
+    let turn = host.turn(&mut worker).unwrap();
+    let queue = turn.queue(Track::Compute).unwrap();
+    drop(turn.alloc::<u8>("second", 60 << 20, Class::Direct, &queue).unwrap());
+    turn.release().unwrap();
+    assert_eq!(*trims.0.lock().unwrap(), [Bytes::mib(60)], "by one trim, and on record");
+}
+
 /// Every drop frees on the queue that last used the buffer; memory does not climb.
 #[test]
 fn b022_frees_follow_the_recorded_queue() {
