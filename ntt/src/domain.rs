@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blstrs::Scalar;
-use ff::Field;
+use ff::{Field, PrimeField};
 
 use crate::lanes::Backend;
 use crate::tables::Shared;
@@ -34,8 +34,8 @@ const T: [u64; 4] = [0xfffe_5bfe_ffff_ffff, 0x09a1_d805_53bd_a402, 0x299d_7d48_3
 pub struct Domain {
     log_size: u32,
     generator: u64,
-    /// `roots[i]` has order `2^i`.
-    roots: [Scalar; MAX_LOG_SIZE as usize + 1],
+    /// Of order `2^i` at index i, and their inverses.
+    roots: [Roots; 2],
     size_inverse: Scalar,
     backend: Backend,
     shared: Arc<Shared>,
@@ -56,17 +56,13 @@ impl Domain {
             return Err(Error::too_large(size));
         }
         let top = Scalar::from(generator).pow_vartime(T);
-        let mut roots = [Scalar::ONE; MAX_LOG_SIZE as usize + 1];
-        let mut root = top;
-        for slot in roots.iter_mut().rev() {
-            *slot = root;
-            root = root.square();
-        }
+        let roots = tower(top);
         if roots[1] != -Scalar::ONE {
             return Err(Error::Generator { generator });
         }
-        let half = Scalar::from(2).invert().unwrap_or(Scalar::ZERO);
-        let size_inverse = half.pow_vartime([u64::from(log_size)]);
+        // Of order 2^32, so not zero.
+        let roots = [roots, tower(top.invert().unwrap_or(Scalar::ONE))];
+        let size_inverse = power_of_half(log_size);
         Ok(Self {
             log_size,
             generator,
@@ -83,7 +79,7 @@ impl Domain {
     /// [`Error::TooLarge`] naming `rows` if they exceed `2^32`; [`Error::Generator`] as in
     /// [`Domain::new`].
     pub fn at_least(rows: usize, generator: u64) -> Result<Self, Error> {
-        let size = rows.checked_next_power_of_two().ok_or(Error::too_large(rows))?;
+        let size = rows.checked_next_power_of_two().ok_or_else(|| Error::too_large(rows))?;
         Self::new(size, generator).map_err(|e| match e {
             Error::TooLarge { .. } => Error::too_large(rows),
             other => other,
@@ -123,13 +119,13 @@ impl Domain {
     /// The root of unity w of order n.
     #[must_use]
     pub const fn root(&self) -> Scalar {
-        self.roots[self.log_size as usize]
+        self.roots[0][self.log_size as usize]
     }
 
     /// `w^-1`.
     #[must_use]
     pub fn root_inverse(&self) -> Scalar {
-        self.element(self.size() - 1)
+        self.roots[1][self.log_size as usize]
     }
 
     /// `n^-1`, the factor of the inverse transform.
@@ -151,7 +147,7 @@ impl Domain {
     /// [`Error::TooLarge`] for the largest domain.
     pub fn double_root(&self) -> Result<Scalar, Error> {
         let next = self.log_size as usize + 1;
-        self.roots.get(next).copied().ok_or(Error::too_large(self.size().saturating_mul(2)))
+        self.roots[0].get(next).copied().ok_or_else(|| Error::too_large(self.size().saturating_mul(2)))
     }
 
     /// The vanishing polynomial `x^n - 1` of the domain at `x`. On the coset `gH` it has the one value
@@ -172,16 +168,26 @@ impl Domain {
     }
 
     /// The roots of order `2^i` for every i: as they are, or their inverses.
-    pub(crate) fn roots(&self, direction: Direction) -> Roots {
-        let mut roots = self.roots;
-        if direction == Direction::Inverse {
-            for (order, root) in roots.iter_mut().enumerate() {
-                // w^-1 = w^(2^i - 1).
-                *root = root.pow_vartime([(1u64 << order) - 1]);
-            }
+    pub(crate) const fn roots(&self, direction: Direction) -> &Roots {
+        match direction {
+            Direction::Forward => &self.roots[0],
+            Direction::Inverse => &self.roots[1],
         }
-        roots
     }
+}
+
+/// The powers `top^(2^i)`, the last first: roots of order `2^i` from one of order `2^32`.
+fn tower(top: Scalar) -> Roots {
+    let mut roots = [top; MAX_LOG_SIZE as usize + 1];
+    for i in (0..MAX_LOG_SIZE as usize).rev() {
+        roots[i] = roots[i + 1].square();
+    }
+    roots
+}
+
+/// `2^-log`.
+pub(crate) fn power_of_half(log: u32) -> Scalar {
+    Scalar::TWO_INV.pow_vartime([u64::from(log)])
 }
 
 /// Roots of unity by base-two logarithm of their order.

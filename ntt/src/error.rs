@@ -3,7 +3,7 @@
 use crate::domain::MAX_LOG_SIZE;
 
 /// Why a domain, a transform or a chunked plan was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A domain size that is not a power of two (zero included).
@@ -50,10 +50,19 @@ pub enum Error {
     /// The arithmetic backend needs instructions that this processor lacks.
     #[error("this processor cannot run the {0:?} backend")]
     Backend(crate::Backend),
+    /// Chunked work under a plan that keeps polynomials whole.
+    #[error("the plan has no chunks")]
+    Whole,
+    /// The device or its account said no.
+    #[error(transparent)]
+    Device(#[from] prestage_vram::Error),
+    /// A lane or a copy failed.
+    #[error(transparent)]
+    Transfer(#[from] prestage_transfer::Error),
 }
 
 impl Error {
-    pub(crate) const fn too_large(size: usize) -> Self {
+    pub(crate) fn too_large(size: usize) -> Self {
         Self::TooLarge { size, max: MAX_LOG_SIZE }
     }
 }

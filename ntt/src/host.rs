@@ -7,8 +7,10 @@
 use blstrs::Scalar;
 use ff::Field;
 
-use crate::lanes::Backend;
+use crate::domain::power_of_half;
+use crate::lanes::{Backend, Lanes};
 use crate::passes::{self, Scaling, Way};
+use crate::tables::{Shared, Tables};
 use crate::{Direction, Domain, Error, Order, Transform};
 
 /// Runs `$body` with `$V` naming the backend of the domain.
@@ -36,9 +38,9 @@ fn check(domain: &Domain, values: &[Scalar]) -> Result<(), Error> {
     Err(Error::Length { expected: domain.size(), got: values.len() })
 }
 
-/// The inverse of a coset shift.
-fn invert(shift: Scalar) -> Result<Scalar, Error> {
-    Option::from(shift.invert()).ok_or(Error::ZeroShift)
+/// Refuses a coset shift that has no inverse.
+pub(crate) fn check_shift(shift: Scalar) -> Result<(), Error> {
+    if shift == Scalar::ZERO { Err(Error::ZeroShift) } else { Ok(()) }
 }
 
 /// Runs one transform in place.
@@ -51,20 +53,31 @@ fn invert(shift: Scalar) -> Result<Scalar, Error> {
 pub fn transform(domain: &Domain, values: &mut [Scalar], transform: &Transform) -> Result<(), Error> {
     check(domain, values)?;
     let shift = transform.shift.unwrap_or(Scalar::ONE);
-    let inverse_shift = invert(shift)?;
+    check_shift(shift)?;
+    with_backend!(domain.backend(), V => {
+        run::<V>(&Shared::tables(domain, transform.direction), values, transform);
+    });
+    Ok(())
+}
+
+/// A checked transform with given tables.
+pub(crate) fn run<V: Lanes>(tables: &Tables<'_, V>, values: &mut [Scalar], transform: &Transform) {
+    let shift = transform.shift.unwrap_or(Scalar::ONE);
     let scaling = match transform.direction {
         Direction::Forward => Scaling { constant: Scalar::ONE, ratio: shift },
-        Direction::Inverse => Scaling { constant: domain.size_inverse(), ratio: inverse_shift },
+        Direction::Inverse => Scaling {
+            constant: power_of_half(tables.log_size()),
+            ratio: shift.invert().unwrap_or(Scalar::ONE),
+        },
     };
     let way = match transform.input {
         Order::Natural => Way::NaturalToReversed,
         Order::Reversed => Way::ReversedToNatural,
     };
-    with_backend!(domain.backend(), V => passes::transform::<V>(domain, values, transform.direction, way, scaling));
+    passes::transform::<V>(tables, values, transform.direction, way, scaling);
     if transform.input == transform.output {
         crate::reorder::reverse_bits(values);
     }
-    Ok(())
 }
 
 /// Evaluations on the domain to evaluations on the coset `shift * H`, both in natural order.
@@ -77,9 +90,13 @@ pub fn transform(domain: &Domain, values: &mut [Scalar], transform: &Transform) 
 /// [`Error::Length`], [`Error::ZeroShift`].
 pub fn coset_evaluations(domain: &Domain, values: &mut [Scalar], shift: Scalar) -> Result<(), Error> {
     check(domain, values)?;
-    invert(shift)?;
+    check_shift(shift)?;
     let scaling = Scaling { constant: domain.size_inverse(), ratio: shift };
-    with_backend!(domain.backend(), V => passes::coset_evaluations::<V>(domain, values, scaling));
+    with_backend!(domain.backend(), V => {
+        let inverse = Shared::tables::<V>(domain, Direction::Inverse);
+        let forward = Shared::tables::<V>(domain, Direction::Forward);
+        passes::coset_evaluations::<V>(&inverse, &forward, values, scaling);
+    });
     Ok(())
 }
 

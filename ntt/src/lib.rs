@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod chunked;
+mod device;
 mod domain;
 mod error;
 mod field;
@@ -7,13 +9,19 @@ pub mod host;
 mod lanes;
 pub mod naive;
 mod passes;
+mod plan;
 pub mod polynomial;
 mod reorder;
 mod tables;
 mod tile;
 mod transform;
+mod twiddles;
 
+pub use chunked::{Chunked, Outside};
+pub use device::{Ntt, Step, Work};
 pub use domain::{CIRCOM_GENERATOR, Domain, LIBSNARK_GENERATOR, MAX_LOG_SIZE};
 pub use error::Error;
 pub use lanes::Backend;
+pub use plan::{Footprint, MAX_CHUNKS, Plan};
 pub use transform::{Direction, Order, Transform};
+pub use twiddles::Twiddles;

@@ -1,7 +1,6 @@
 //! Passes over a slice: which tiles there are, and what each level does to them.
 
 use std::cell::RefCell;
-use std::mem::MaybeUninit;
 
 use blstrs::Scalar;
 use ff::Field;
@@ -9,9 +8,9 @@ use rayon::prelude::*;
 
 use crate::host::with_backend;
 use crate::lanes::{Backend, LANES, Lanes};
-use crate::tables::{Level, Tables, lane_factors, row_factors};
+use crate::tables::{Level, Line, Tables, lane_factors, row_factors};
 use crate::tile::{Fused, Pass, Pointwise, Side, Tile, Twiddle};
-use crate::{Direction, Domain, Order};
+use crate::{Direction, Order};
 
 /// The two orders of passes that need no permutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +65,6 @@ fn each(count: usize, values: usize, work: impl Fn(usize) + Sync + Send) {
     }
 }
 
-/// A cache line, the unit of the scratch space.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code)] [MaybeUninit<u64>; 8]);
-
 thread_local! {
     /// The tile that this thread works on; at most 0.8 MB, kept for the next pass.
     static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
@@ -78,20 +72,21 @@ thread_local! {
 
 /// Lends `count` vectors of scratch to `work`, with any contents.
 fn with_scratch<V: Lanes>(count: usize, work: impl FnOnce(&mut [V])) {
-    const { assert!(align_of::<V>() <= align_of::<Line>()) };
-    let lines = (count * size_of::<V>()).div_ceil(size_of::<Line>());
+    let lines = Line::needed::<V>(count);
     SCRATCH.with_borrow_mut(|space| {
         if space.len() < lines {
-            space.resize(lines, Line([MaybeUninit::new(0); 8]));
+            space.resize(lines, Line::ZERO);
         }
-        // SAFETY: the lines were initialised with zeros and have been written only as vectors of
-        // words since; any words are a valid `V` (words in an array); size and alignment were checked.
-        work(unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<V>(), count) });
+        work(Line::view_mut(space, count));
     });
 }
 
 /// Runs `tile` on each tile of a level.
-fn each_tile<V: Lanes>(level: &Level<V>, values: &mut [Scalar], tile: impl Fn(Tile, &mut [V]) + Sync + Send) {
+fn each_tile<V: Lanes>(
+    level: &Level<'_, V>,
+    values: &mut [Scalar],
+    tile: impl Fn(Tile, &mut [V]) + Sync + Send,
+) {
     let all = values.len();
     let base = Values(values.as_mut_ptr());
     let rows = 1usize << level.log_rows;
@@ -120,16 +115,16 @@ fn each_tile<V: Lanes>(level: &Level<V>, values: &mut [Scalar], tile: impl Fn(Ti
 
 /// One transform between the two orders, in place.
 pub(crate) fn transform<V: Lanes>(
-    domain: &Domain,
+    tables: &Tables<'_, V>,
     values: &mut [Scalar],
     direction: Direction,
     way: Way,
     scaling: Scaling,
 ) {
-    let tables = Tables::<V>::of(domain, direction);
     // Coefficients in natural order are scaled by position: row, then column of the outermost level.
     // In reversed order each level scales its own rows, from the digit that it holds.
     let by_position = (way == Way::NaturalToReversed) == (direction == Direction::Forward);
+    let log_size = tables.log_size();
     let last = tables.levels.len() - 1;
     let mut outward: Vec<usize> = (0..=last).collect();
     if way == Way::ReversedToNatural {
@@ -145,7 +140,7 @@ pub(crate) fn transform<V: Lanes>(
             rows_in: None,
             rows_out: None,
             twiddle: None,
-            roots: &tables.roots,
+            roots: tables.roots,
             canonical: done == last,
         };
         match way {
@@ -154,10 +149,10 @@ pub(crate) fn transform<V: Lanes>(
         }
         let lanes;
         if i < last {
-            let mut twiddle = twiddle(level, &tables, constant);
+            let mut twiddle = twiddle(level, tables, constant);
             if !scaling.is_constant() {
                 if !by_position {
-                    twiddle.row = scaling.to_the(domain.log_size() - level.log_block);
+                    twiddle.row = scaling.to_the(log_size - level.log_block);
                 } else if i == 0 {
                     let root = tables.powers[level.log_block as usize];
                     lanes = lane_factors::<V>(level.log_rows, root, scaling.ratio);
@@ -173,7 +168,7 @@ pub(crate) fn transform<V: Lanes>(
         let constant = if last == 0 { scaling.constant } else { Scalar::ONE };
         let rows;
         if edge && !(scaling.is_constant() && constant == Scalar::ONE) {
-            let stride = if by_position { level.log_columns() } else { domain.log_size() - level.log_block };
+            let stride = if by_position { level.log_columns() } else { log_size - level.log_block };
             rows = row_factors::<V>(level.log_rows, constant, scaling.to_the(stride));
             match direction {
                 Direction::Forward => pass.rows_in = Some(&rows),
@@ -186,14 +181,14 @@ pub(crate) fn transform<V: Lanes>(
 
 /// The factors of a level without a coset.
 pub(crate) fn twiddle<'a, V: Lanes>(
-    level: &'a Level<V>,
-    tables: &'a Tables<V>,
+    level: &'a Level<'a, V>,
+    tables: &'a Tables<'a, V>,
     constant: Scalar,
 ) -> Twiddle<'a, V> {
     Twiddle {
-        lanes: &level.lanes,
+        lanes: level.lanes,
         log_block: level.log_block,
-        roots: &tables.powers,
+        roots: tables.powers,
         constant,
         row: Scalar::ONE,
         column: Scalar::ONE,
@@ -201,7 +196,7 @@ pub(crate) fn twiddle<'a, V: Lanes>(
 }
 
 /// Runs a pass over all tiles of a level.
-fn run<V: Lanes>(pass: &Pass<'_, V>, level: &Level<V>, values: &mut [Scalar]) {
+fn run<V: Lanes>(pass: &Pass<'_, V>, level: &Level<'_, V>, values: &mut [Scalar]) {
     each_tile(level, values, |tile, scratch| {
         // SAFETY: tiles of a level are disjoint; the backend is the domain's, so it was checked.
         unsafe { V::pass(pass, tile, scratch) }
@@ -209,11 +204,15 @@ fn run<V: Lanes>(pass: &Pass<'_, V>, level: &Level<V>, values: &mut [Scalar]) {
 }
 
 /// Evaluations on the domain to evaluations on the coset, both in natural order.
-pub(crate) fn coset_evaluations<V: Lanes>(domain: &Domain, values: &mut [Scalar], scaling: Scaling) {
-    let inverse = Tables::<V>::of(domain, Direction::Inverse);
-    let forward = Tables::<V>::of(domain, Direction::Forward);
+pub(crate) fn coset_evaluations<V: Lanes>(
+    inverse: &Tables<'_, V>,
+    forward: &Tables<'_, V>,
+    values: &mut [Scalar],
+    scaling: Scaling,
+) {
+    let log_size = inverse.log_size();
     let last = inverse.levels.len() - 1;
-    let pass = |i: usize, tables: &Tables<V>, values: &mut [Scalar], way: Way, scaled: bool| {
+    let pass = |i: usize, tables: &Tables<'_, V>, values: &mut [Scalar], way: Way, scaled: bool| {
         let level = &tables.levels[i];
         let constant = if scaled && i == 0 { scaling.constant } else { Scalar::ONE };
         let mut twiddle = twiddle(level, tables, constant);
@@ -222,7 +221,7 @@ pub(crate) fn coset_evaluations<V: Lanes>(domain: &Domain, values: &mut [Scalar]
             Way::ReversedToNatural => (Side::Load, Order::Reversed, Order::Natural),
         };
         if scaled && !scaling.is_constant() {
-            twiddle.row = scaling.to_the(domain.log_size() - level.log_block);
+            twiddle.row = scaling.to_the(log_size - level.log_block);
         }
         let pass = Pass {
             log_rows: level.log_rows,
@@ -231,25 +230,21 @@ pub(crate) fn coset_evaluations<V: Lanes>(domain: &Domain, values: &mut [Scalar]
             rows_in: None,
             rows_out: None,
             twiddle: Some((side, twiddle)),
-            roots: &tables.roots,
+            roots: tables.roots,
             canonical: !scaled && i == 0,
         };
         run(&pass, level, values);
     };
     for i in 0..last {
-        pass(i, &inverse, values, Way::NaturalToReversed, true);
+        pass(i, inverse, values, Way::NaturalToReversed, true);
     }
     let level = &inverse.levels[last];
     let constant = if last == 0 { scaling.constant } else { Scalar::ONE };
     let fused = Fused::<V> {
         log_rows: level.log_rows,
-        inverse: &inverse.roots,
-        forward: &forward.roots,
-        scale: &row_factors::<V>(
-            level.log_rows,
-            constant,
-            scaling.to_the(domain.log_size() - level.log_block),
-        ),
+        inverse: inverse.roots,
+        forward: forward.roots,
+        scale: &row_factors::<V>(level.log_rows, constant, scaling.to_the(log_size - level.log_block)),
         canonical: last == 0,
     };
     each_tile(level, values, |tile, scratch| {
@@ -257,8 +252,46 @@ pub(crate) fn coset_evaluations<V: Lanes>(domain: &Domain, values: &mut [Scalar]
         unsafe { V::fused(&fused, tile, scratch) }
     });
     for i in (0..last).rev() {
-        pass(i, &forward, values, Way::ReversedToNatural, false);
+        pass(i, forward, values, Way::ReversedToNatural, false);
     }
+}
+
+/// The outer levels of an out-of-core transform, on a slot that holds some columns of all rows: rows lie
+/// and stay in natural order.
+pub(crate) fn columns<V: Lanes>(
+    tables: &Tables<'_, V>,
+    slot: &mut [Scalar],
+    first: usize,
+    direction: Direction,
+    scaling: Scaling,
+) {
+    let Some(level) = tables.levels.first() else { return };
+    let mut twiddle = twiddle(level, tables, scaling.constant);
+    twiddle.row = scaling.ratio;
+    let side = if direction == Direction::Inverse { Side::Store } else { Side::Load };
+    let pass = Pass::<V> {
+        log_rows: level.log_rows,
+        input: Order::Natural,
+        output: Order::Natural,
+        rows_in: None,
+        rows_out: None,
+        twiddle: Some((side, twiddle)),
+        roots: tables.roots,
+        canonical: true,
+    };
+    let width = slot.len() >> level.log_rows;
+    let all = slot.len();
+    let base = Values(slot.as_mut_ptr());
+    each(width.div_ceil(LANES), all, |t| {
+        let column = t * LANES;
+        let lanes = LANES.min(width - column);
+        let tile =
+            Tile { base: base.at(column), row_stride: width, lane_stride: 1, lanes, column: first + column };
+        with_scratch(Pass::<V>::scratch(level.log_rows), |scratch| {
+            // SAFETY: tiles are disjoint columns of the slot; the backend was checked.
+            unsafe { V::pass(&pass, tile, scratch) }
+        });
+    });
 }
 
 /// Values that one task of a pointwise pass takes.

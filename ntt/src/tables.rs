@@ -6,58 +6,177 @@
 //! level (Bailey's four-step algorithm, without its transpositions). Powers of w are not stored:
 //! eight lanes come from a table of `8 R_i` values, and the rest is a geometric sequence of the tile.
 
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use blstrs::Scalar;
 use ff::Field;
 
+use crate::Direction;
 use crate::domain::{Domain, Roots};
-use crate::lanes::{Cache, LANES, Lanes};
-use crate::{Direction, lanes};
+use crate::lanes::{Backend, LANES, Lanes};
 
 /// Most rows of a level, as a logarithm: what a core's second-level cache holds, and what the lazy
 /// arithmetic of the tile can bear.
 pub(crate) const MAX_LOG_ROWS: u32 = 11;
 
-/// Tables that the clones of a domain share.
-#[derive(Default)]
-pub(crate) struct Shared {
-    pub(crate) portable: Cache<lanes::portable::Portable>,
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) ifma: Cache<lanes::ifma::Ifma>,
+/// A cache line, the unit of table and scratch memory.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Line([u64; 8]);
+
+impl Line {
+    pub(crate) const ZERO: Self = Self([0; 8]);
+
+    /// Lines that hold `count` values of type `T`.
+    pub(crate) const fn needed<T>(count: usize) -> usize {
+        (count * size_of::<T>()).div_ceil(size_of::<Self>())
+    }
+
+    /// The first `count` values of type `T`: words in arrays, for which any bits are valid.
+    pub(crate) fn view<T: Words>(lines: &[Self], count: usize) -> &[T] {
+        const { assert!(align_of::<T>() <= align_of::<Self>()) };
+        assert!(Self::needed::<T>(count) <= lines.len(), "tables shorter than their layout");
+        // SAFETY: size and alignment were checked; any words are a valid `T` by the contract of `Words`.
+        unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), count) }
+    }
+
+    /// As [`Line::view`], to write.
+    pub(crate) fn view_mut<T: Words>(lines: &mut [Self], count: usize) -> &mut [T] {
+        const { assert!(align_of::<T>() <= align_of::<Self>()) };
+        assert!(Self::needed::<T>(count) <= lines.len(), "tables shorter than their layout");
+        // SAFETY: as in `view`; a `T` has no padding, so the lines stay initialised.
+        unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), count) }
+    }
+}
+
+/// Values that are nothing but 64-bit words.
+///
+/// # Safety
+/// Any bits are a valid value, and there is no padding.
+pub(crate) unsafe trait Words: Copy {}
+
+// SAFETY: an array of words.
+unsafe impl<const N: usize> Words for [u64; N] {}
+
+/// The levels of a transform, outermost first, as (rows, block) in logarithms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shape(Vec<(u32, u32)>);
+
+impl Shape {
+    /// All levels of a transform of `2^log_size` values.
+    pub(crate) fn whole(log_size: u32) -> Self {
+        let mut log_block = log_size;
+        Self(
+            split(log_size)
+                .into_iter()
+                .map(|log_rows| {
+                    let level = (log_rows, log_block);
+                    log_block -= log_rows;
+                    level
+                })
+                .collect(),
+        )
+    }
+
+    /// One level alone.
+    pub(crate) fn level(log_rows: u32, log_block: u32) -> Self {
+        Self(vec![(log_rows, log_block)])
+    }
+
+    fn log_widest(&self) -> u32 {
+        self.0.iter().map(|l| l.0).max().unwrap_or(0)
+    }
+
+    /// Lines of the tables of one direction.
+    pub(crate) fn lines<V: Lanes>(&self) -> usize {
+        let lanes = self.0.iter().filter(|(rows, block)| rows < block);
+        Line::needed::<V::Factor>(1 << self.log_widest())
+            + lanes.map(|(rows, _)| Line::needed::<V>(1 << rows)).sum::<usize>()
+    }
+
+    /// Computes the tables of one direction.
+    pub(crate) fn fill<V: Lanes>(&self, powers: &Roots, lines: &mut [Line]) {
+        let roots = 1usize << self.log_widest();
+        let (head, mut rest) = lines.split_at_mut(Line::needed::<V::Factor>(roots));
+        Line::view_mut::<V::Factor>(head, roots)
+            .copy_from_slice(&root_factors::<V>(self.log_widest(), powers));
+        for &(log_rows, log_block) in self.0.iter().filter(|(rows, block)| rows < block) {
+            let (head, tail) = rest.split_at_mut(Line::needed::<V>(1 << log_rows));
+            let lanes = lane_factors::<V>(log_rows, powers[log_block as usize], Scalar::ONE);
+            Line::view_mut::<V>(head, 1 << log_rows).copy_from_slice(&lanes);
+            rest = tail;
+        }
+    }
+
+    /// The tables that [`Shape::fill`] wrote.
+    pub(crate) fn view<'a, V: Lanes>(&self, powers: &'a Roots, lines: &'a [Line]) -> Tables<'a, V> {
+        let roots = 1usize << self.log_widest();
+        let (head, mut rest) = lines.split_at(Line::needed::<V::Factor>(roots));
+        let levels = self
+            .0
+            .iter()
+            .map(|&(log_rows, log_block)| {
+                let count = if log_rows < log_block { 1 << log_rows } else { 0 };
+                let (head, tail) = rest.split_at(Line::needed::<V>(count));
+                rest = tail;
+                Level { log_rows, log_block, lanes: Line::view(head, count) }
+            })
+            .collect();
+        Tables { roots: Line::view(head, roots), powers, levels }
+    }
 }
 
 /// Tables of one direction.
-pub(crate) struct Tables<V: Lanes> {
+pub(crate) struct Tables<'a, V: Lanes> {
     /// `roots[h + j]` is the root of order `2h` to the power j, for j < h.
-    pub(crate) roots: Vec<V::Factor>,
+    pub(crate) roots: &'a [V::Factor],
     /// Roots by order.
-    pub(crate) powers: Roots,
+    pub(crate) powers: &'a Roots,
     /// From the outermost, whose columns are furthest apart, to the innermost, whose rows are
     /// neighbours.
-    pub(crate) levels: Vec<Level<V>>,
+    pub(crate) levels: Vec<Level<'a, V>>,
+}
+
+impl<V: Lanes> Tables<'_, V> {
+    /// Base-two logarithm of the values of the transform.
+    pub(crate) fn log_size(&self) -> u32 {
+        self.levels.first().map_or(0, |l| l.log_block)
+    }
 }
 
 /// One level: `2^log_rows` rows in blocks of `2^log_block` values.
-pub(crate) struct Level<V> {
+pub(crate) struct Level<'a, V> {
     pub(crate) log_rows: u32,
     pub(crate) log_block: u32,
     /// `w^(kl)` for row k, lane l; empty where there is one column.
-    pub(crate) lanes: Vec<V>,
+    pub(crate) lanes: &'a [V],
 }
 
-impl<V: Lanes> Level<V> {
+impl<V> Level<'_, V> {
     /// Base-two logarithm of the columns of a block.
     pub(crate) const fn log_columns(&self) -> u32 {
         self.log_block - self.log_rows
     }
+}
 
-    pub(crate) fn new(log_rows: u32, log_block: u32, powers: &Roots) -> Self {
-        let lanes = match log_block - log_rows {
-            0 => Vec::new(),
-            _ => lane_factors(log_rows, powers[log_block as usize], Scalar::ONE),
-        };
-        Self { log_rows, log_block, lanes }
+/// Tables of a domain in ordinary memory, by backend and direction, for transforms of slices. Clones
+/// of the domain share them.
+#[derive(Default)]
+pub(crate) struct Shared([[OnceLock<Vec<Line>>; 2]; 2]);
+
+impl Shared {
+    /// The domain's tables of a direction, built on first use.
+    pub(crate) fn tables<V: Lanes>(domain: &Domain, direction: Direction) -> Tables<'_, V> {
+        let shape = Shape::whole(domain.log_size());
+        let powers = domain.roots(direction);
+        let cell = &domain.shared().0[usize::from(domain.backend() == Backend::Ifma)]
+            [usize::from(direction == Direction::Inverse)];
+        let lines = cell.get_or_init(|| {
+            let mut lines = vec![Line::ZERO; shape.lines::<V>()];
+            shape.fill::<V>(powers, &mut lines);
+            lines
+        });
+        shape.view(powers, lines)
     }
 }
 
@@ -103,28 +222,4 @@ pub(crate) fn split(log_size: u32) -> Vec<u32> {
     // From 2^6 two levels are at least eight wide in both directions.
     let levels = if log_size < 6 { 1 } else { log_size.div_ceil(MAX_LOG_ROWS).max(2) };
     (0..levels).map(|i| (log_size + i) / levels).collect()
-}
-
-impl<V: Lanes> Tables<V> {
-    fn new(domain: &Domain, direction: Direction) -> Self {
-        let powers = domain.roots(direction);
-        let mut log_block = domain.log_size();
-        let mut widest = 0;
-        let levels = split(domain.log_size())
-            .into_iter()
-            .map(|log_rows| {
-                let level = Level::new(log_rows, log_block, &powers);
-                log_block -= log_rows;
-                widest = widest.max(log_rows);
-                level
-            })
-            .collect();
-        Self { roots: root_factors::<V>(widest, &powers), powers, levels }
-    }
-
-    /// The domain's tables of a direction, built on first use.
-    pub(crate) fn of(domain: &Domain, direction: Direction) -> Arc<Self> {
-        let cell = &V::cache(domain.shared())[usize::from(direction == Direction::Inverse)];
-        cell.get_or_init(|| Arc::new(Self::new(domain, direction))).clone()
-    }
 }

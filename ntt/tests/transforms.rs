@@ -16,6 +16,14 @@ const GENERATORS: [u64; 2] = [LIBSNARK_GENERATOR, CIRCOM_GENERATOR];
 const ORDERS: [Order; 2] = [Order::Natural, Order::Reversed];
 const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 
+/// Checks that a result is this error.
+macro_rules! refused {
+    ($result:expr, $pattern:pat $(if $guard:expr)?) => {{
+        let result = $result;
+        assert!(matches!(result, Err($pattern) $(if $guard)?), "{result:?}");
+    }};
+}
+
 fn backends() -> Vec<Backend> {
     [Backend::Portable, Backend::Ifma].into_iter().filter(|b| b.is_available()).collect()
 }
@@ -195,25 +203,22 @@ fn m1_wrong_sizes_are_typed_errors() {
     let d = Domain::new(8, 7).unwrap();
     for len in [0, 1, 7, 9, 16] {
         let mut v = vec![Scalar::ONE; len];
-        let expected = Error::Length { expected: 8, got: len };
-        assert_eq!(host::transform(&d, &mut v, &Transform::forward()), Err(expected));
-        assert_eq!(host::coset_evaluations(&d, &mut v, Scalar::from(7)), Err(expected));
-        assert_eq!(naive::transform(&d, &v, &Transform::forward()), Err(expected));
+        let t = Transform::forward();
+        refused!(host::transform(&d, &mut v, &t), Error::Length { expected: 8, got } if got == len);
+        refused!(host::coset_evaluations(&d, &mut v, Scalar::ONE), Error::Length { expected: 8, got } if got == len);
+        refused!(naive::transform(&d, &v, &t), Error::Length { expected: 8, got } if got == len);
     }
     let mut v = vec![Scalar::ONE; 8];
     for t in transforms(Some(Scalar::ZERO)) {
-        assert_eq!(host::transform(&d, &mut v, &t), Err(Error::ZeroShift));
+        refused!(host::transform(&d, &mut v, &t), Error::ZeroShift);
     }
-    assert_eq!(host::coset_evaluations(&d, &mut v, Scalar::ZERO), Err(Error::ZeroShift));
-    assert_eq!(host::coset_coefficients(&d, &mut v, Scalar::ZERO), Err(Error::ZeroShift));
-    assert_eq!(
+    refused!(host::coset_evaluations(&d, &mut v, Scalar::ZERO), Error::ZeroShift);
+    refused!(host::coset_coefficients(&d, &mut v, Scalar::ZERO), Error::ZeroShift);
+    refused!(
         host::mul_sub_scale(&mut v, &[Scalar::ONE; 7], &[Scalar::ONE; 8], Scalar::ONE),
-        Err(Error::Length { expected: 8, got: 7 })
+        Error::Length { expected: 8, got: 7 }
     );
-    assert_eq!(
-        host::combine(&mut v, &[Scalar::ONE; 9], Combine::Mul),
-        Err(Error::Length { expected: 8, got: 9 })
-    );
+    refused!(host::combine(&mut v, &[Scalar::ONE; 9], Combine::Mul), Error::Length { expected: 8, got: 9 });
 }
 
 #[test]
@@ -229,7 +234,7 @@ fn generators_are_checked() {
         let expected = residue == -Scalar::ONE;
         assert_eq!(Domain::new(4, generator).is_ok(), expected, "{generator}");
         if !expected {
-            assert_eq!(Domain::new(4, generator), Err(Error::Generator { generator }));
+            refused!(Domain::new(4, generator), Error::Generator { generator: g } if g == generator);
         }
     }
     assert_eq!(Domain::new(1 << 32, 7).unwrap().root(), Scalar::ROOT_OF_UNITY);

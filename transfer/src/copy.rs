@@ -188,7 +188,10 @@ impl<'t, D: Transfer> Lane<'t, D> {
     ///
     /// # Safety
     /// Until the returned mark has passed, or this has failed, `from` stays where it is and nobody writes to it.
-    pub(crate) unsafe fn enqueue_in<T, E: Place<T>>(
+    ///
+    /// # Errors
+    /// [`Error::Range`] when `from` reaches past the end; [`Error::Device`].
+    pub unsafe fn enqueue_in<T, E: Place<T>>(
         &self,
         from: &[T],
         buf: &mut Buf<'_, D, E>,
@@ -213,7 +216,10 @@ impl<'t, D: Transfer> Lane<'t, D> {
     ///
     /// # Safety
     /// Until the returned mark has passed, or this has failed, `into` stays where it is and nobody touches it.
-    pub(crate) unsafe fn enqueue_out<T: Copy>(
+    ///
+    /// # Errors
+    /// [`Error::Range`] when `into` is longer than what there is; [`Error::Device`].
+    pub unsafe fn enqueue_out<T: Copy>(
         &self,
         buf: &mut Buf<'_, D, T>,
         offset: usize,

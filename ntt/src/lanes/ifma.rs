@@ -18,9 +18,9 @@ use std::arch::x86_64::*;
 use blstrs::Scalar;
 use ff::Field;
 
-use super::{Cache, LANES, Lanes};
+use super::{LANES, Lanes};
 use crate::field::{self, Limbs};
-use crate::tables::Shared;
+use crate::tables::Words;
 use crate::tile::{Fused, Pass, Pointwise, Tile};
 
 const MASK: u64 = (1 << 52) - 1;
@@ -173,6 +173,9 @@ impl Ifma {
     }
 }
 
+// SAFETY: vectors of words in an array.
+unsafe impl Words for Ifma {}
+
 // SAFETY: named only where the processor has AVX-512F and IFMA.
 unsafe impl Lanes for Ifma {
     type Factor = [u64; 5];
@@ -312,10 +315,6 @@ unsafe impl Lanes for Ifma {
     #[inline(always)]
     fn sub_twice(self, other: Self) -> Self {
         Self(each!(J => add(op!(_mm512_sub_epi64(self.0[J], other.0[J])), all(2 * TWICE_R[J]))))
-    }
-
-    fn cache(shared: &Shared) -> &Cache<Self> {
-        &shared.ifma
     }
 
     #[target_feature(enable = "avx512f,avx512ifma")]

@@ -13,11 +13,9 @@
 pub(crate) mod ifma;
 pub(crate) mod portable;
 
-use std::sync::{Arc, OnceLock};
-
 use blstrs::Scalar;
 
-use crate::tables::{Shared, Tables};
+use crate::tables::Words;
 use crate::tile::{Fused, Pass, Pointwise, Tile};
 
 /// Columns of a tile.
@@ -53,18 +51,15 @@ impl Backend {
     }
 }
 
-/// Tables of one backend, for each direction.
-pub(crate) type Cache<V> = [OnceLock<Arc<Tables<V>>>; 2];
-
 /// A row of eight loose values.
 ///
 /// # Safety
 /// Methods of an implementation may use instructions that the processor must have. An implementation
 /// for which that matters is only named after [`Backend::is_available`] said yes, and enters its code
 /// through [`Lanes::pass`], [`Lanes::fused`] and [`Lanes::pointwise`].
-pub(crate) unsafe trait Lanes: Copy + Send + Sync + 'static {
+pub(crate) unsafe trait Lanes: Words + Send + Sync + 'static {
     /// A constant that multiplies all lanes.
-    type Factor: Copy + Send + Sync + 'static;
+    type Factor: Words + Send + Sync + 'static;
 
     /// Prepares a constant.
     fn factor(x: &Scalar) -> Self::Factor;
@@ -100,9 +95,6 @@ pub(crate) unsafe trait Lanes: Copy + Send + Sync + 'static {
     fn sub(self, other: Self) -> Self;
     /// Difference, for `other < 4r`.
     fn sub_twice(self, other: Self) -> Self;
-
-    /// Where a domain keeps this backend's tables.
-    fn cache(shared: &Shared) -> &Cache<Self>;
 
     /// Runs [`Pass::body`] with the instructions of this backend.
     ///

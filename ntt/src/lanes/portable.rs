@@ -4,9 +4,9 @@ use std::array::from_fn;
 
 use blstrs::Scalar;
 
-use super::{Cache, LANES, Lanes};
+use super::{LANES, Lanes};
 use crate::field::{self, Limbs};
-use crate::tables::Shared;
+use crate::tables::Words;
 use crate::tile::{Fused, Pass, Pointwise, Tile};
 
 /// Eight residues below `2r` in Montgomery form.
@@ -24,6 +24,9 @@ impl Portable {
         Self(from_fn(|l| f(&self.0[l], &other.0[l])))
     }
 }
+
+// SAFETY: vectors of words in an array.
+unsafe impl Words for Portable {}
 
 // SAFETY: no instruction beyond the target's baseline is used.
 unsafe impl Lanes for Portable {
@@ -102,10 +105,6 @@ unsafe impl Lanes for Portable {
     #[inline(always)]
     fn sub_twice(self, other: Self) -> Self {
         self.sub(other)
-    }
-
-    fn cache(shared: &Shared) -> &Cache<Self> {
-        &shared.portable
     }
 
     unsafe fn pass(pass: &Pass<'_, Self>, tile: Tile, scratch: &mut [Self]) {

@@ -39,7 +39,7 @@ fn b139_size_that_is_no_power_of_two_is_an_error() {
     let edges = (1..63).flat_map(|k| [(1usize << k) - 1, (1usize << k) + 1]);
     for size in [0, 3, 5, 6, 7].into_iter().chain(edges).chain([usize::MAX]) {
         if !size.is_power_of_two() {
-            assert_eq!(Domain::new(size, 7), Err(Error::NotPowerOfTwo { size }));
+            assert!(matches!(Domain::new(size, 7), Err(Error::NotPowerOfTwo { size: s }) if s == size));
         }
     }
 }
@@ -98,7 +98,7 @@ fn b143_polynomial_longer_than_the_domain_on_a_coset() {
 fn b144_size_above_the_two_adicity_is_named() {
     let size = 1usize << 33;
     let error = Domain::new(size, 7).unwrap_err();
-    assert_eq!(error, Error::TooLarge { size, max: 32 });
+    assert!(matches!(error, Error::TooLarge { size: s, max: 32 } if s == size), "{error:?}");
     assert!(error.to_string().contains("2^32"), "{error}");
 }
 
@@ -106,11 +106,11 @@ fn b144_size_above_the_two_adicity_is_named() {
 fn b145_size_near_the_end_of_the_address_space() {
     for log_size in 33..64 {
         let size = 1usize << log_size;
-        assert_eq!(Domain::new(size, 5), Err(Error::TooLarge { size, max: 32 }));
+        assert!(matches!(Domain::new(size, 5), Err(Error::TooLarge { size: s, max: 32 }) if s == size));
     }
     let domain = Domain::new(1 << 32, 5).unwrap();
     assert_eq!(domain.size(), 1 << 32);
-    assert_eq!(domain.double_root(), Err(Error::TooLarge { size: 1 << 33, max: 32 }));
+    assert!(matches!(domain.double_root(), Err(Error::TooLarge { size: 0x2_0000_0000, max: 32 })));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn b146_empty_zero_and_constant_polynomials() {
 fn b149_circuit_beyond_the_largest_domain_is_refused_by_count() {
     for rows in [(1usize << 32) + 1, 5_000_000_000, 1 << 63, usize::MAX] {
         let error = Domain::at_least(rows, 7).unwrap_err();
-        assert_eq!(error, Error::TooLarge { size: rows, max: 32 });
+        assert!(matches!(error, Error::TooLarge { size, max: 32 } if size == rows), "{error:?}");
         assert!(error.to_string().contains(&rows.to_string()), "{error}");
     }
     assert_eq!(Domain::at_least(1 << 32, 7).unwrap().log_size(), 32);

@@ -1,0 +1,323 @@
+//! The transforms on a device: equal to those of slices, within the memory that the plan states.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use blstrs::Scalar;
+use ff::Field;
+use prestage_ntt::host::{self, Combine};
+use prestage_ntt::{Chunked, Domain, Error, Order, Outside, Plan, Transform, Twiddles};
+use prestage_transfer::{Lane, Lanes, Pinned, Ring};
+use prestage_vram::{
+    Buf, Bytes, Device, Event, Host, HostConfig, LedgerConfig, Op, Sink, Track, Turn, Worker,
+};
+use proptest::prelude::*;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+fn values(n: usize, seed: u64) -> Vec<Scalar> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..n).map(|_| Scalar::random(&mut rng)).collect()
+}
+
+fn open() -> Host {
+    Host::open(HostConfig::default()).unwrap()
+}
+
+fn up<'t>(lane: &Lane<'t, Host>, label: &'static str, v: &[Scalar]) -> Buf<'t, Host, Scalar> {
+    let (buf, uploading) = lane.upload(v.to_vec(), lane.alloc(label, v.len()).unwrap()).unwrap();
+    uploading.wait().unwrap();
+    buf
+}
+
+fn down(turn: &Turn<'_, Host>, lane: &Lane<'_, Host>, buf: &mut Buf<'_, Host, Scalar>) -> Vec<Scalar> {
+    let into = Pinned::filled(turn.device(), buf.len(), Scalar::ZERO).unwrap();
+    lane.download(buf, 0..buf.len(), into).unwrap().wait().unwrap().to_vec()
+}
+
+/// What the slices compute: a, b and c on the coset, and their quotient.
+fn quotient(d: &Domain, abc: &[Vec<Scalar>; 3], shift: Scalar, scale: Scalar) -> Vec<Scalar> {
+    let [a, b, c] = abc.clone().map(|mut x| {
+        host::coset_evaluations(d, &mut x, shift).unwrap();
+        x
+    });
+    let mut h = a;
+    host::mul_sub_scale(&mut h, &b, &c, scale).unwrap();
+    h
+}
+
+#[test]
+fn every_step_on_a_device_equals_the_slices() {
+    let host = open();
+    let mut worker = Worker::new(0);
+    for (log_size, generator) in [(0, 7), (3, 5), (9, 7), (12, 5)] {
+        let d = Domain::new(1 << log_size, generator).unwrap();
+        let shift = Scalar::from(7);
+        let scale = Scalar::from(12_345);
+        let abc = [1, 2, 3].map(|seed| values(d.size(), seed));
+        let expected = quotient(&d, &abc, shift, scale);
+        let mut coefficients = expected.clone();
+        host::coset_coefficients(&d, &mut coefficients, shift).unwrap();
+
+        let turn = host.turn(&mut worker).unwrap();
+        let lanes = Lanes::open(&turn).unwrap();
+        let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::whole(d.clone())).unwrap();
+        let [mut a, mut b, mut c] = abc.each_ref().map(|x| up(&lanes.upload, "x", x));
+        for x in [&mut a, &mut b, &mut c] {
+            twiddles.coset_evaluations(&lanes.compute, x, shift).unwrap();
+        }
+        twiddles.quotient(&lanes.compute, &mut a, &mut b, &mut c, scale).unwrap();
+        assert!(down(&turn, &lanes.download, &mut a) == expected, "2^{log_size}");
+        let t = Transform::inverse().on_coset(shift);
+        twiddles.transform(&lanes.compute, &mut a, &t).unwrap();
+        assert!(down(&turn, &lanes.download, &mut a) == coefficients, "2^{log_size}");
+        // b and c are as they were; combined one after the other they give the same.
+        drop(a);
+        let mut a = up(&lanes.upload, "a", &abc[0]);
+        twiddles.coset_evaluations(&lanes.compute, &mut a, shift).unwrap();
+        twiddles.combine(&lanes.compute, &mut a, &mut b, Combine::Mul).unwrap();
+        twiddles.combine(&lanes.compute, &mut a, &mut c, Combine::SubScale(scale)).unwrap();
+        assert!(down(&turn, &lanes.download, &mut a) == expected, "2^{log_size}");
+        drop((a, b, c, twiddles, lanes));
+        turn.release().unwrap();
+    }
+    assert_eq!(host.ledger().level().used(), Bytes::ZERO);
+}
+
+/// One proof's quotient out of core: b, then c, through the same two slots.
+fn out_of_core(
+    host: &Host,
+    d: &Domain,
+    chunks: usize,
+    abc: &[Vec<Scalar>; 3],
+    piece: Option<usize>,
+) -> Vec<Scalar> {
+    let (shift, scale) = (Scalar::from(7), Scalar::from(5));
+    let mut worker = Worker::new(0);
+    let turn = host.turn(&mut worker).unwrap();
+    turn.phase("quotient");
+    let lanes = Lanes::open(&turn).unwrap();
+    let plan = Plan::chunked(d.clone(), chunks).unwrap();
+    let footprint = plan.footprint(host);
+    let mut twiddles = Twiddles::for_turn(&lanes.compute, plan).unwrap();
+    let mut a = up(&lanes.upload, "a", &abc[0]);
+    twiddles.coset_evaluations(&lanes.compute, &mut a, shift).unwrap();
+    let mut rings = piece.map(|piece| [(); 2].map(|()| Ring::open(host, 2, piece, Scalar::ZERO).unwrap()));
+    let mut slots = Chunked::open(&lanes, &twiddles).unwrap();
+    for (x, how) in [(&abc[1], Combine::Mul), (&abc[2], Combine::SubScale(scale))] {
+        let mut x = x.clone();
+        let x = match &mut rings {
+            None => Outside::locked(&mut x),
+            Some([up, down]) => Outside::pageable(&mut x, up, down),
+        };
+        slots = slots.coset_evaluations(&lanes, &mut twiddles, x, shift, &mut a, how).unwrap();
+    }
+    let h = down(&turn, &lanes.download, &mut a);
+    drop((slots, a, twiddles, lanes));
+    // L10: the prediction is the peak.
+    let peak = turn.peaks().into_iter().find(|(phase, _)| *phase == "quotient").unwrap().1;
+    assert_eq!(peak, footprint.polynomial + footprint.tables + footprint.slots);
+    turn.release().unwrap();
+    assert!(h == quotient(d, abc, shift, scale), "{chunks} chunks of {}", d.size());
+    h
+}
+
+#[test]
+fn chunked_equals_the_slices_and_keeps_to_its_footprint() {
+    let host = open();
+    for (log_size, generator) in [(2u32, 7), (4, 5), (7, 7), (12, 5), (13, 7)] {
+        let d = Domain::new(1 << log_size, generator).unwrap();
+        let abc = [4, 5, 6].map(|seed| values(d.size(), seed + u64::from(log_size)));
+        for log_chunks in 1..=(log_size / 2).min(6) {
+            out_of_core(&host, &d, 1 << log_chunks, &abc, None);
+        }
+        out_of_core(&host, &d, 2, &abc, Some(100));
+    }
+    assert_eq!(host.ledger().level().used(), Bytes::ZERO);
+    assert_eq!(host.ledger().locked().bytes(), Bytes::ZERO);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn chunked_equals_the_slices_for_any_shape(
+        log_size in 2u32..12, log_chunks in 1u32..7, seed in any::<u64>(), five in any::<bool>(),
+    ) {
+        let d = Domain::new(1 << log_size, if five { 5 } else { 7 }).unwrap();
+        let abc = [0, 1, 2].map(|i| values(d.size(), seed ^ i));
+        let chunks = 1 << log_chunks.min(log_size / 2);
+        out_of_core(&open(), &d, chunks, &abc, (seed % 3 == 0).then_some(64));
+    }
+}
+
+#[test]
+fn resident_tables_serve_turn_after_turn() {
+    let host = open();
+    let d = Domain::new(1 << 8, 7).unwrap();
+    let plan = Plan::chunked(d.clone(), 4).unwrap();
+    let mut tables = None;
+    for id in 0..3 {
+        let mut worker = Worker::new(id);
+        let turn = host.turn(&mut worker).unwrap();
+        let lanes = Lanes::open(&turn).unwrap();
+        let twiddles = match &mut tables {
+            Some(twiddles) => twiddles,
+            none => none.insert(Twiddles::resident(&lanes.compute, &host, plan.clone()).unwrap()),
+        };
+        let x = values(d.size(), u64::from(id));
+        let mut buf = up(&lanes.upload, "x", &x);
+        let t = Transform::forward().to(Order::Reversed);
+        twiddles.transform(&lanes.compute, &mut buf, &t).unwrap();
+        let mut y = x;
+        host::transform(&d, &mut y, &t).unwrap();
+        assert!(down(&turn, &lanes.download, &mut buf) == y);
+        drop((buf, lanes));
+        turn.release().unwrap();
+        let held = tables.as_ref().unwrap().bytes();
+        assert_eq!(held, plan.footprint(&host).tables);
+        assert_eq!(host.ledger().level().used(), held);
+    }
+    drop(tables);
+    assert_eq!(host.ledger().level().resident, Bytes::ZERO);
+}
+
+/// Row L5's figures, and the bound on the tables.
+#[test]
+fn footprint_is_known_before_anything_runs() {
+    let host = open();
+    let d = Domain::new(1 << 27, 7).unwrap();
+    let whole = Plan::whole(d.clone()).footprint(&host);
+    assert_eq!(whole.polynomial.get(), 4_294_967_296);
+    assert_eq!(whole.slots, Bytes::ZERO);
+    for (chunks, slots) in [(2, 4096), (4, 2048), (8, 1024), (16, 512), (64, 128)] {
+        let f = Plan::chunked(d.clone(), chunks).unwrap().footprint(&host);
+        assert_eq!(f.slots, Bytes::mib(slots));
+        assert!(f.tables >= whole.tables && f.tables <= Bytes::mib(32), "{}", f.tables);
+    }
+    for chunks in [0, 1, 3, 12, 128, 1 << 20] {
+        let plan = Plan::chunked(d.clone(), chunks);
+        assert!(matches!(plan, Err(Error::Chunks { chunks: c, .. }) if c == chunks), "{plan:?}");
+    }
+    let small = Domain::new(1 << 5, 7).unwrap();
+    assert!(Plan::chunked(small.clone(), 4).is_ok());
+    assert!(matches!(Plan::chunked(small, 8), Err(Error::Chunks { chunks: 8, size: 32 })));
+}
+
+#[test]
+fn wrong_buffers_are_typed_errors() {
+    let host = open();
+    let mut worker = Worker::new(0);
+    let d = Domain::new(16, 7).unwrap();
+    let turn = host.turn(&mut worker).unwrap();
+    let lanes = Lanes::open(&turn).unwrap();
+    let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::whole(d.clone())).unwrap();
+    let mut short = up(&lanes.upload, "short", &values(8, 1));
+    let mut right = up(&lanes.upload, "right", &values(16, 1));
+    let t = Transform::forward();
+    assert!(matches!(
+        twiddles.transform(&lanes.compute, &mut short, &t),
+        Err(Error::Length { expected: 16, got: 8 })
+    ));
+    assert!(matches!(
+        twiddles.combine(&lanes.compute, &mut right, &mut short, Combine::Mul),
+        Err(Error::Length { expected: 16, got: 8 })
+    ));
+    let zero = t.on_coset(Scalar::ZERO);
+    assert!(matches!(twiddles.transform(&lanes.compute, &mut right, &zero), Err(Error::ZeroShift)));
+    assert!(matches!(Chunked::open(&lanes, &twiddles), Err(Error::Whole)));
+    // Slots of one plan with the tables of another.
+    let four = Plan::chunked(d.clone(), 4).unwrap();
+    let two = Plan::chunked(d, 2).unwrap();
+    let slots = {
+        let twiddles = Twiddles::for_turn(&lanes.compute, four).unwrap();
+        Chunked::open(&lanes, &twiddles).unwrap()
+    };
+    let mut twiddles = Twiddles::for_turn(&lanes.compute, two).unwrap();
+    let mut x = values(16, 2);
+    let outcome = slots.coset_evaluations(
+        &lanes,
+        &mut twiddles,
+        Outside::locked(&mut x),
+        Scalar::from(7),
+        &mut right,
+        Combine::Mul,
+    );
+    assert!(matches!(outcome, Err(Error::Chunks { chunks: 4, size: 16 })), "{outcome:?}");
+}
+
+/// Keeps the spans.
+#[derive(Default)]
+struct Spans(Mutex<Vec<prestage_vram::Span>>);
+
+impl Sink for Spans {
+    fn emit(&self, event: Event) {
+        if let Event::Span(span) = event {
+            self.0.lock().unwrap().push(span);
+        }
+    }
+}
+
+/// The host blocks for no chunk of a pass but the one before the last: uploads run beside the computation.
+#[test]
+fn chunks_are_uploaded_while_others_are_computed() {
+    let spans = Arc::new(Spans::default());
+    let ledger = LedgerConfig { sink: spans.clone(), ..LedgerConfig::default() };
+    let host = Host::open(HostConfig { ledger, ..HostConfig::default() }).unwrap();
+    let d = Domain::new(1 << 12, 7).unwrap();
+    let abc = [7, 8, 9].map(|seed| values(d.size(), seed));
+    out_of_core(&host, &d, 8, &abc, None);
+    let spans = spans.0.lock().unwrap();
+    let count =
+        |track: Track, name: &str| spans.iter().filter(|s| s.track == track && s.name == name).count();
+    // Two polynomials: each in two passes of 8 x 8 pieces and one of 8 rows.
+    assert_eq!(count(Track::Compute, "ntt columns in"), 16);
+    assert_eq!(count(Track::Compute, "ntt row"), 16);
+    assert_eq!(count(Track::Compute, "ntt columns out"), 16);
+    assert_eq!(count(Track::Compute, "combine chunk"), 16);
+    let moved = |track: Track| -> Bytes {
+        let copies = spans.iter().filter(|s| s.track == track && s.name.contains("slot"));
+        copies.map(|s| s.bytes).sum()
+    };
+    assert_eq!(moved(Track::Upload), Bytes::of::<Scalar>(2 * 3 * d.size()));
+    assert_eq!(moved(Track::Download), Bytes::of::<Scalar>(2 * 2 * d.size()));
+}
+
+/// F1 at this level: whichever operation fails, the outcome is an error and nothing stays behind.
+#[test]
+fn a_failure_at_any_operation_leaves_nothing_behind() {
+    let d = Domain::new(1 << 6, 7).unwrap();
+    let mut failures = 0;
+    for op in [Op::Allocate, Op::Copy, Op::Launch, Op::Mark] {
+        for nth in 0..40 {
+            // Counts down once armed.
+            let left = Arc::new(AtomicI64::new(i64::MAX));
+            let counter = left.clone();
+            let faults = Arc::new(move |o: Op| o == op && counter.fetch_sub(1, Ordering::SeqCst) == 0);
+            let ledger = LedgerConfig { faults: Some(faults), ..LedgerConfig::default() };
+            let host = Host::open(HostConfig { ledger, ..HostConfig::default() }).unwrap();
+            let mut x = values(d.size(), 1);
+            let mut worker = Worker::new(0);
+            let turn = host.turn(&mut worker).unwrap();
+            let lanes = Lanes::open(&turn).unwrap();
+            let mut a = up(&lanes.upload, "a", &values(d.size(), 2));
+            left.store(nth, Ordering::SeqCst);
+            let outcome = (|| {
+                let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::chunked(d.clone(), 4)?)?;
+                let slots = Chunked::open(&lanes, &twiddles)?;
+                let (shift, how) = (Scalar::from(7), Combine::Mul);
+                slots
+                    .coset_evaluations(&lanes, &mut twiddles, Outside::locked(&mut x), shift, &mut a, how)
+                    .map(drop)
+            })();
+            // A device that refuses an allocation is synchronised and asked again, so that one goes well.
+            assert_eq!(outcome.is_err(), op != Op::Allocate && left.load(Ordering::SeqCst) < 0, "{op} {nth}");
+            failures += usize::from(outcome.is_err());
+            drop((a, lanes));
+            let _ = turn.release();
+            assert_eq!(host.ledger().level().used(), Bytes::ZERO, "{op} {nth}");
+        }
+    }
+    assert!(failures > 60, "{failures}");
+}
