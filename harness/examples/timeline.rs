@@ -30,7 +30,7 @@ fn work(host: &Host, id: u32, staged: bool) -> Result<(), prestage_vram::Error> 
         host_work(host, worker.id(), "witness", || spin(25));
         let turn = host.turn(&mut worker)?;
         let (copies, kernels) = (turn.queue(Track::Upload)?, turn.queue(Track::Compute)?);
-        let polynomials = turn.alloc::<u64>("a b c", 3 << 20, Class::Direct, &kernels)?;
+        let polynomials = turn.alloc::<u64>("a b c", 3 << 20, Class::Pooled, &kernels)?;
         let mut marks = Vec::new();
         for (copy, kernel) in [("upload a", "ntt a"), ("upload b", "ntt b"), ("upload c", "ntt c")] {
             // SAFETY: the job touches no memory.

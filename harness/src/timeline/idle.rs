@@ -60,7 +60,7 @@ impl IdleCause {
             Self::Alloc => "memory was allocated, freed or waited for",
             Self::Transfer => "data was on its way to or from the card",
             Self::Sync => "the host waited for results before handing over more work",
-            Self::Host => "the host computed, nothing was queued for the card",
+            Self::Host => "the host computed and nothing was queued for the card",
             Self::Turn => "the next worker waited for its turn",
             Self::Launch => "work was handed over and had not started yet",
             Self::Unattributed => "no recorded event explains it",

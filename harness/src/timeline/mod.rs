@@ -2,7 +2,7 @@
 //!
 //! A [`Recorder`] collects the events of a run; [`Recorder::take`] gives them as a [`Timeline`]; [`Timeline::idle`]
 //! says when the card was idle and why; a [`Report`] adds what was proved and refuses to exist for proofs that do
-//! not verify. [`svg`], [`png`], [`page`], [`trace`] and [`csv`] are views of the two, and [`save`] writes them all.
+//! not verify. [`svg`], [`png()`], [`page`], [`trace`] and [`csv`] are views of the two, and [`save`] writes them all.
 
 mod csv;
 mod idle;
@@ -12,6 +12,7 @@ mod plot;
 mod recorder;
 mod report;
 mod save;
+mod table;
 mod trace;
 
 pub use csv::csv;
@@ -23,4 +24,5 @@ pub use report::{
     Bin, Key, Load, LongGap, Phase, Plan, RefusalNote, Report, Sample, Times, UNATTRIBUTED_PERMILLE, Verified,
 };
 pub use save::{Saved, save, write_atomic};
+pub use table::CauseTable;
 pub use trace::trace;

@@ -6,7 +6,7 @@ use prestage_vram::{Bytes, Nanos};
 
 use super::plot::figure::{grouped, headline, rate, subtitle, tiles};
 use super::plot::palette::{self, WORK};
-use super::plot::panels::{causes_of, neighbours};
+use super::plot::panels::{causes_of, neighbours, range};
 use super::plot::scale::{percent, time};
 use super::plot::vector::escape;
 use super::plot::{chart, palette::Ink};
@@ -79,7 +79,7 @@ fn comparison(out: &mut String, runs: &[(&str, &Report, &Timeline)]) {
     row("held", &|r| share(r, r.times.held()));
     for cause in IdleCause::ALL {
         if runs.iter().any(|(_, r, _)| r.times.idle().get(cause) > Nanos::ZERO) {
-            let name = format!("{}idle by {}", swatch(palette::of(cause), true), cause.name());
+            let name = format!("{}idle: {}", swatch(palette::of(cause), true), cause.name());
             row(&name, &|r| share(r, r.times.idle().get(cause)));
         }
     }
@@ -211,12 +211,7 @@ fn histogram(out: &mut String, report: &Report) {
     let most = report.histogram.iter().map(|b| b.idle_ns.total()).max().unwrap_or_default().as_ms();
     for bin in &report.histogram {
         let total = bin.idle_ns.total();
-        let plain = |ns: u64| time(Nanos::new(ns)).replace(".00", "").replace(".0", "");
-        let range = match bin.below_ns {
-            Some(end) if bin.from_ns == 0 => format!("under {}", plain(end)),
-            Some(end) => format!("{} to {}", plain(bin.from_ns), plain(end)),
-            None => format!("{} and more", plain(bin.from_ns)),
-        };
+        let range = range(bin);
         put!(
             out,
             "<tr><th>{range}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"bar\">",
@@ -295,10 +290,11 @@ fn parameters(out: &mut String, report: &Report) {
         ("commit", key.commit.clone()),
     ];
     rows.extend(report.parameters.iter().map(|(name, value)| (name.as_str(), value.clone())));
-    rows.push((
-        "recorder",
-        format!("{} events, about {} in all", grouped(report.events), time(Nanos::new(report.recording_ns))),
-    ));
+    let cost = match report.recording_ns {
+        0 => String::new(),
+        ns => format!(", recorded in about {}, all threads together", time(Nanos::new(ns))),
+    };
+    rows.push(("events", format!("{}{cost}", grouped(report.events))));
     *out += "<div class=\"panel\">\n<h3>Parameters</h3>\n<table>\n<tbody>\n";
     for (name, value) in rows {
         put!(out, "<tr><th>{}</th><td>{}</td></tr>\n", escape(name), escape(&value));

@@ -35,6 +35,7 @@ pub(crate) fn refusal(at: u64) -> Event {
         margin: Bytes::mib(512),
         retained: Bytes::mib(4659),
         budget: Bytes::mib(14_255),
+        empty: Bytes::mib(14_255),
         worker: WorkerId(1),
         phase: "stage <&>",
         never: false,

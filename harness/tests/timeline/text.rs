@@ -115,3 +115,16 @@ fn all_files_are_written() {
     }
     assert!(std::fs::read(&saved.png).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
 }
+
+#[test]
+fn the_table_for_a_terminal() {
+    let (report, _) =
+        report(vec![span(Track::Compute, 0, "k", 0, 750_000), span(Track::Host, 0, "h", 0, 1_000_000)]);
+    let lines = [
+        "busy            750 µs    75.0 %   a kernel ran",
+        "host            250 µs    25.0 %   the host computed and nothing was queued for the card",
+        "wall           1.00 ms   100.0 %",
+        "held              0 ns       0 %   someone had the turn",
+    ];
+    assert_eq!(report.table().to_string(), lines.join("\n"));
+}

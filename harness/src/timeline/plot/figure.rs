@@ -1,6 +1,6 @@
 //! Puts the parts of the picture under each other on one axis of time.
 
-use prestage_vram::Nanos;
+use prestage_vram::{Nanos, Span, Track};
 
 use super::font::Fonts;
 use super::palette::{self, ALARM, GRID, Ink, MUTED, TEXT, WORK};
@@ -16,15 +16,16 @@ pub(super) const RIGHT: f64 = WIDTH - 24.0;
 /// Where lanes begin, right of their names.
 pub(super) const LANES: f64 = 116.0;
 
-/// The axis of time: `span` nanoseconds from the first moment of the run over the width of the lanes.
+/// The axis of time: `span` nanoseconds over the width of the lanes, beginning `from` nanoseconds after the first
+/// moment of the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     first: Nanos,
+    from: u64,
     span: u64,
 }
 
 impl Axis {
-    #[allow(clippy::cast_precision_loss)]
     pub(super) fn x(&self, at: Nanos) -> f64 {
         self.x_of(at.since(self.first).get())
     }
@@ -32,19 +33,30 @@ impl Axis {
     /// As [`Axis::x`] for a time since the first moment.
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn x_of(&self, since: u64) -> f64 {
-        let share = since as f64 / self.span.max(1) as f64;
+        let share = since.saturating_sub(self.from) as f64 / self.span.max(1) as f64;
         LANES + share.min(1.0) * (RIGHT - LANES)
     }
 
     /// The round moments that are marked, and the step between them.
     pub(super) fn ticks(&self) -> (Vec<u64>, u64) {
         let step = decimal_step(self.span, 15);
-        ((0..=self.span / step).map(|i| i * step).collect(), step)
+        let end = self.from.saturating_add(self.span);
+        ((self.from.div_ceil(step)..=end / step).map(|i| i * step).collect(), step)
+    }
+
+    /// Whether any of an interval lies within the axis; moments at its ends do.
+    pub(super) fn shows(&self, start: Nanos, end: Nanos) -> bool {
+        self.shows_since(start.since(self.first).get(), end.since(self.first).get())
+    }
+
+    /// As [`Axis::shows`] for times since the first moment.
+    pub(super) fn shows_since(&self, start: u64, end: u64) -> bool {
+        start <= self.from.saturating_add(self.span) && end >= self.from
     }
 
     fn draw(&self, scene: &mut Scene, bottom: f64) {
         let (ticks, step) = self.ticks();
-        let (name, unit) = unit_for(self.span);
+        let (name, unit) = unit_for(self.from.saturating_add(self.span));
         for at in ticks {
             let x = self.x_of(at);
             scene.line(vec![(x, bottom), (x, bottom + 4.0)], MUTED, 1.0);
@@ -70,7 +82,7 @@ pub(in crate::timeline) fn headline(report: &Report) -> String {
         return "Nothing was recorded.".to_owned();
     }
     let busy = times.percent(times.busy());
-    let mut text = format!("Busy {} of {}.", percent(busy), time(wall));
+    let mut text = format!("The card was busy {} of {}.", percent(busy), time(wall));
     let mut causes: Vec<(IdleCause, f64)> =
         times.idle().iter().map(|(cause, t)| (cause, times.percent(t))).filter(|(_, p)| *p > 0.0).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -83,10 +95,14 @@ pub(in crate::timeline) fn headline(report: &Report) -> String {
             break;
         }
         named += share;
-        parts.push(format!("{} ({}: {})", cause.name(), percent(share), cause.meaning()));
+        let (name, share) = (cause.name(), percent(share));
+        parts.push(match cause {
+            IdleCause::Unattributed => format!("for reasons that were not recorded ({name}, {share})"),
+            _ => format!("because {} ({name}, {share})", cause.meaning()),
+        });
     }
     if !parts.is_empty() {
-        text += " Idle mostly by ";
+        text += " Idle mainly ";
         text += &parts.join(" and ");
         text += ".";
     }
@@ -168,9 +184,12 @@ pub(super) fn fit(fonts: &Fonts, text: &str, size: f64, bold: bool, width: f64) 
     (text, size)
 }
 
-/// A striped swatch, as idle time is drawn.
-pub(super) fn striped(scene: &mut Scene, x: f64, y: f64, w: f64, h: f64, ink: Ink) {
+/// A striped rectangle, as idle time is drawn.
+pub(super) fn striped(scene: &mut Scene, x: f64, y: f64, w: f64, h: f64, ink: Ink, tip: &str) {
     scene.rect(x, y, w, h, ink.alpha(0.35));
+    if !tip.is_empty() {
+        scene.tip(tip);
+    }
     scene.hatch(x, y, w, h, ink);
 }
 
@@ -211,14 +230,16 @@ fn wall_bar(scene: &mut Scene, report: &Report, fonts: &Fonts, top: f64) -> f64 
         let w = width * share / 100.0;
         let tip = format!("{name}: {} of the wall", percent(share));
         match cause {
-            None => scene.rect(x, top, w, 24.0, WORK[0]),
-            Some(cause) => striped(scene, x, top, w, 24.0, palette::of(cause)),
+            None => {
+                scene.rect(x, top, w, 24.0, WORK[0]);
+                scene.tip(tip);
+            }
+            Some(cause) => striped(scene, x, top, w, 24.0, palette::of(cause), &tip),
         }
-        scene.tip(tip);
         x += w;
         match cause {
             None => scene.rect(key, top + 34.0, 14.0, 12.0, WORK[0]),
-            Some(cause) => striped(scene, key, top + 34.0, 14.0, 12.0, palette::of(cause)),
+            Some(cause) => striped(scene, key, top + 34.0, 14.0, 12.0, palette::of(cause), ""),
         }
         let label = format!("{name} {}", percent(share));
         scene.text(key + 20.0, top + 44.5, label.as_str(), Type::new(12.5, TEXT));
@@ -241,13 +262,37 @@ fn lanes_and_memory(
 ) -> f64 {
     let bottom = gantt::draw(scene, report, timeline, axis, fonts, top);
     axis.draw(scene, bottom);
-    memory::draw(scene, report, axis, fonts, bottom + 40.0)
+    let bottom = gantt::legend(scene, timeline, fonts, bottom + 40.0);
+    let bottom = memory::draw(scene, report, axis, fonts, bottom + 24.0);
+    match one_turn(timeline, axis.first) {
+        Some((turn, axis)) => {
+            let (from, to) = (turn.start.since(axis.first), turn.end.since(axis.first));
+            let text = format!("One turn, enlarged: {}, from {} to {}", turn.worker, time(from), time(to));
+            scene.text(LANES, bottom + 34.0, text, Type::new(13.5, TEXT).bold());
+            let bottom = gantt::draw(scene, report, timeline, axis, fonts, bottom + 72.0);
+            axis.draw(scene, bottom);
+            bottom + 20.0
+        }
+        None => bottom,
+    }
+}
+
+/// Of a run with many turns the middle one, with an axis for it and a little of what is around it: there the phases
+/// can be read.
+fn one_turn(timeline: &Timeline, first: Nanos) -> Option<(&Span, Axis)> {
+    const MANY: usize = 5;
+    let turns: Vec<&Span> = timeline.on(Track::Held).collect();
+    let turn = *turns.get(turns.len() / 2).filter(|_| turns.len() >= MANY)?;
+    let length = turn.end.since(turn.start).get();
+    let around = length / 20;
+    let from = turn.start.since(first).get().saturating_sub(around);
+    (length > 0).then_some((turn, Axis { first, from, span: length.saturating_add(2 * around) }))
 }
 
 /// The whole picture.
 pub(super) fn full(report: &Report, timeline: &Timeline, fonts: &Fonts) -> Scene {
     let mut scene = Scene::new(WIDTH, format!("{}: {}", report.key.scenario, headline(report)));
-    let axis = Axis { first: timeline.extent().0, span: report.times.wall().get() };
+    let axis = Axis { first: timeline.extent().0, from: 0, span: report.times.wall().get() };
     let y = head(&mut scene, report, fonts);
     let y = wall_bar(&mut scene, report, fonts, y);
     let y = lanes_and_memory(&mut scene, report, timeline, axis, fonts, y + 34.0);
@@ -258,7 +303,7 @@ pub(super) fn full(report: &Report, timeline: &Timeline, fonts: &Fonts) -> Scene
 /// Lanes and memory over `span` nanoseconds.
 pub(super) fn chart(report: &Report, timeline: &Timeline, span: u64, fonts: &Fonts) -> Scene {
     let mut scene = Scene::new(WIDTH, format!("{}: {}", report.key.scenario, headline(report)));
-    let axis = Axis { first: timeline.extent().0, span };
+    let axis = Axis { first: timeline.extent().0, from: 0, span };
     scene.height = lanes_and_memory(&mut scene, report, timeline, axis, fonts, 34.0) + 8.0;
     scene
 }

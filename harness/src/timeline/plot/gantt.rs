@@ -4,7 +4,7 @@ use prestage_vram::{Bytes, Cause, Event, Nanos, Span, Track, WorkerId};
 
 use super::figure::{Axis, LANES, RIGHT, striped};
 use super::font::Fonts;
-use super::palette::{self, BLACK, DISC, DISC_TEXT, HELD, Ink, LANE, MUTED, TEXT, WHITE, WORK};
+use super::palette::{self, BLACK, DISC, DISC_TEXT, HELD, Ink, LANE, MUTED, PLATE, TEXT, WORK};
 use super::scale::time;
 use super::scene::{Scene, Type};
 use crate::timeline::lanes::rows;
@@ -136,7 +136,11 @@ pub(super) fn draw(
     }
     let idle = timeline.idle();
     let pieces = merged(
-        idle.gaps.iter().flat_map(|gap| &gap.pieces).map(|p| (axis.x(p.start), axis.x(p.end), p.cause)),
+        idle.gaps
+            .iter()
+            .flat_map(|gap| &gap.pieces)
+            .filter(|p| axis.shows(p.start, p.end))
+            .map(|p| (axis.x(p.start), axis.x(p.end), p.cause)),
     );
     for (left, right, cause) in &pieces {
         scene.rect(*left, top, right - left, bottom - top - APART, palette::of(*cause).alpha(0.14));
@@ -146,8 +150,8 @@ pub(super) fn draw(
     for (left, right, cause) in &pieces {
         let ink = palette::of(*cause);
         let h = heights.first().copied().unwrap_or(0.0);
-        striped(scene, *left, top, right - left, h, ink);
-        scene.tip(format!("idle: {} · {}", cause.name(), cause.meaning()));
+        let tip = format!("idle: {} · {}", cause.name(), cause.meaning());
+        striped(scene, *left, top, right - left, h, ink, &tip);
         plate(scene, fonts, cause.name(), (*left, *right), top + h / 2.0);
     }
     let mut y = top;
@@ -155,7 +159,7 @@ pub(super) fn draw(
         let (name, row) = (lane.name.as_str(), lane.row_height);
         scene.text(LANES - 12.0, y + (h / 2.0 + 4.5), name, Type::new(12.5, TEXT).right());
         draw_bars(scene, axis, fonts, lane, row_of, y, row);
-        for (start, end) in &lane.held {
+        for (start, end) in lane.held.iter().filter(|(start, end)| axis.shows(*start, *end)) {
             let (left, right) = (axis.x(*start), axis.x(*end));
             scene.rect(left, y + h - STRIP + 1.0, right - left, STRIP - 1.0, HELD);
             scene.tip(format!("{} holds the turn · {}", lane.name, time(end.since(*start))));
@@ -166,12 +170,55 @@ pub(super) fn draw(
     bottom
 }
 
+/// What the colours of the lanes mean: kinds of device work, host work, waits, turns.
+pub(super) fn legend(scene: &mut Scene, timeline: &Timeline, fonts: &Fonts, base: f64) -> f64 {
+    const SIZE: f64 = 12.0;
+    /// More kinds than this would fill the line.
+    const KINDS: usize = 8;
+    let mut x = LANES;
+    let mut tones = Tones(Vec::new());
+    timeline.on(Track::Compute).for_each(|span| {
+        tones.of(&span.name);
+    });
+    let text = |scene: &mut Scene, x: &mut f64, text: &str, after: f64| {
+        scene.text(*x, base, text, Type::new(SIZE, TEXT));
+        *x += fonts.width(text, SIZE, false) + after;
+    };
+    let block = |scene: &mut Scene, x: &mut f64, ink: Ink| {
+        scene.rect(*x, base - 10.0, 14.0, 12.0, ink);
+        *x += 20.0;
+    };
+    if !tones.0.is_empty() {
+        text(scene, &mut x, "device work:", 12.0);
+    }
+    for (i, kind) in tones.0.iter().enumerate().take(KINDS) {
+        block(scene, &mut x, WORK[i % WORK.len()]);
+        text(scene, &mut x, kind, 18.0);
+    }
+    x += 14.0;
+    block(scene, &mut x, palette::of(IdleCause::Transfer));
+    text(scene, &mut x, "copy", 18.0);
+    block(scene, &mut x, palette::of(IdleCause::Host));
+    text(scene, &mut x, "host work", 18.0);
+    block(scene, &mut x, palette::of(IdleCause::Alloc));
+    text(scene, &mut x, "memory call", 18.0);
+    scene.rect(x, base - 5.5, 22.0, 3.0, palette::of(IdleCause::Turn));
+    scene.rect(x, base - 10.0, 1.5, 12.0, palette::of(IdleCause::Turn));
+    scene.rect(x + 20.5, base - 10.0, 1.5, 12.0, palette::of(IdleCause::Turn));
+    x += 28.0;
+    text(scene, &mut x, "wait, in the colour of what for", 18.0);
+    scene.rect(x, base - 6.0, 22.0, 4.0, HELD);
+    x += 28.0;
+    text(scene, &mut x, "holds the turn", 0.0);
+    base
+}
+
 /// A word on a light plate in the middle of a stretch, where it fits.
 fn plate(scene: &mut Scene, fonts: &Fonts, text: &str, (left, right): (f64, f64), middle: f64) {
     let w = fonts.width(text, 11.0, false);
-    if w + 14.0 <= right - left {
+    if !text.is_empty() && w + 14.0 <= right - left {
         let x = (left + right) / 2.0;
-        scene.rect(x - w / 2.0 - 4.0, middle - 8.0, w + 8.0, 16.0, WHITE.alpha(0.88));
+        scene.rect(x - w / 2.0 - 4.0, middle - 8.0, w + 8.0, 16.0, PLATE);
         scene.text(x, middle + 4.0, text, Type::new(11.0, BLACK).middle());
     }
 }
@@ -212,7 +259,8 @@ fn draw_bars(
             scene.tip(format!("{count} short {}", if count == 1 { "span" } else { "spans" }));
         }
     };
-    for (bar, r) in lane.bars.iter().zip(row_of.iter().copied()) {
+    let shown = lane.bars.iter().zip(row_of.iter().copied()).filter(|(b, _)| axis.shows(b.start, b.end));
+    for (bar, r) in shown {
         let (left, right) = (axis.x(bar.start), axis.x(bar.end));
         last.resize(last.len().max(r + 1), None);
         if right - left < NARROW && !bar.wait {
@@ -246,11 +294,13 @@ fn draw_bar(scene: &mut Scene, fonts: &Fonts, bar: &Bar, (left, right): (f64, f6
     if bar.wait {
         // A wait is a thin line between two posts: time that passes without work.
         scene.rect(left, y + h / 2.0 - 1.5, w, 3.0, bar.ink);
-        scene.tip(bar.tip.as_str());
         if w > 3.0 {
             scene.rect(left, y + 2.0, 1.5, h - 4.0, bar.ink);
             scene.rect(right - 1.5, y + 2.0, 1.5, h - 4.0, bar.ink);
         }
+        // A clear rectangle, so that the tip shows beside the line as well.
+        scene.rect(left, y, w, h, bar.ink.alpha(0.0));
+        scene.tip(bar.tip.as_str());
         plate(scene, fonts, label, (left, right), y + h / 2.0);
     } else {
         // A sliver of the lane stays free, so that bars that touch can be told apart.
@@ -268,6 +318,7 @@ fn numbers(scene: &mut Scene, report: &Report, axis: Axis, top: f64) {
         .longest
         .iter()
         .enumerate()
+        .filter(|(_, gap)| axis.shows_since(gap.start_ns, gap.end_ns))
         .map(|(i, gap)| {
             let x = (axis.x_of(gap.start_ns) + axis.x_of(gap.end_ns)) / 2.0;
             (x, i + 1, format!("gap {}: {} by {}", i + 1, time(gap.len()), gap.cause.name()))

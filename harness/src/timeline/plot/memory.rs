@@ -47,6 +47,10 @@ pub(super) fn draw(scene: &mut Scene, report: &Report, axis: Axis, fonts: &Fonts
     let most = top_of(report);
     #[allow(clippy::cast_precision_loss)]
     let y = |bytes: u64| bottom - (bytes as f64 / most as f64).min(1.0) * (HEIGHT - 14.0);
+    if report.memory.is_empty() && report.refusals.is_empty() {
+        scene.text(LANES, top + 12.0, "memory of the device: nothing was recorded", Type::new(12.0, MUTED));
+        return top + 20.0;
+    }
     scene.rect(LANES, top, RIGHT - LANES, HEIGHT, LANE);
     axis.grid(scene, top, bottom);
     let step = binary_step(most, 5);

@@ -31,6 +31,8 @@ pub(super) const ALARM: Ink = plain(200, 30, 30);
 
 pub(super) const DISC: Ink = neutral((20, 22, 26), "disc");
 pub(super) const DISC_TEXT: Ink = neutral((255, 255, 255), "number");
+/// Under words on stripes; stays white on dark pages.
+pub(super) const PLATE: Ink = Ink { rgb: (255, 255, 255), alpha: 0.88, class: Some("plate") };
 pub(super) const HELD: Ink = neutral((70, 76, 86), "held");
 
 /// Tones of device work, used in turn so that neighbouring phases can be told apart.
@@ -43,7 +45,7 @@ pub(in crate::timeline) const WORK: [Ink; 4] = [
 
 /// Resident, direct, pooled, retained: from dark to light.
 pub(super) const MEMORY: [Ink; 4] =
-    [plain(53, 38, 92), plain(106, 81, 163), plain(158, 143, 205), plain(218, 212, 238)];
+    [neutral((53, 38, 92), "memory0"), plain(106, 81, 163), plain(158, 143, 205), plain(218, 212, 238)];
 
 impl Ink {
     pub(super) const fn alpha(self, alpha: f64) -> Self {

@@ -14,8 +14,8 @@ const ROW: f64 = 22.0;
 /// Draws the three panels from `top` and returns where the longest of them ends.
 pub(super) fn draw(scene: &mut Scene, report: &Report, fonts: &Fonts, top: f64) -> f64 {
     let a = causes(scene, report, top, LEFT, 440.0);
-    let b = histogram(scene, report, top, 510.0, 830.0);
-    let c = longest(scene, report, fonts, top, 880.0, RIGHT);
+    let b = histogram(scene, report, top, 500.0, 830.0);
+    let c = longest(scene, report, fonts, top, 866.0, RIGHT);
     a.max(b).max(c)
 }
 
@@ -31,7 +31,7 @@ fn causes(scene: &mut Scene, report: &Report, top: f64, x: f64, right: f64) -> f
     let mut y = top + 28.0;
     let mut row = |scene: &mut Scene, name: &str, span: Nanos, ink: Option<(Ink, bool)>, bold: bool| {
         match ink {
-            Some((ink, true)) => striped(scene, x, y - 10.0, 14.0, 12.0, ink),
+            Some((ink, true)) => striped(scene, x, y - 10.0, 14.0, 12.0, ink, ""),
             Some((ink, false)) => scene.rect(x, y - 10.0, 14.0, 12.0, ink),
             None => scene.line(vec![(x, y - 15.0), (right, y - 15.0)], GRID, 1.0),
         }
@@ -56,7 +56,7 @@ fn causes(scene: &mut Scene, report: &Report, top: f64, x: f64, right: f64) -> f
 }
 
 /// `< 10 µs`, `10–100 µs`, `1–10 ms`, `≥ 1 s`.
-fn range(bin: &Bin) -> String {
+pub(in crate::timeline) fn range(bin: &Bin) -> String {
     let plain = |ns: u64| time(Nanos::new(ns)).replace(".00", "").replace(".0", "");
     match bin.below_ns {
         None => format!("≥ {}", plain(bin.from_ns)),
@@ -65,6 +65,8 @@ fn range(bin: &Bin) -> String {
             let (from, to) = (plain(bin.from_ns), plain(end));
             match (from.split_once(' '), to.split_once(' ')) {
                 (Some((a, unit)), Some((_, same))) if unit == same => format!("{a}–{to}"),
+                // The next unit begins: write the lower end in it, too.
+                (_, Some((end, unit))) => format!("{}–{end} {unit}", "0.1"),
                 _ => format!("{from} –"),
             }
         }
@@ -87,8 +89,8 @@ fn histogram(scene: &mut Scene, report: &Report, top: f64, x: f64, right: f64) -
         for (cause, span) in bin.idle_ns.iter().filter(|(_, t)| *t > Nanos::ZERO) {
             let h = if most > 0.0 { span.as_ms() / most * (HEIGHT - 18.0) } else { 0.0 };
             y -= h;
-            striped(scene, left + 4.0, y, pitch - 8.0, h, palette::of(cause));
-            scene.tip(format!("{}: {} in {} gaps", cause.name(), time(span), bin.gaps));
+            let tip = format!("{}: {} in {} gaps", cause.name(), time(span), bin.gaps);
+            striped(scene, left + 4.0, y, pitch - 8.0, h, palette::of(cause), &tip);
         }
         if bin.gaps > 0 {
             scene.text(middle, y - 16.0, time(bin.idle_ns.total()), Type::new(10.5, TEXT).middle());
@@ -108,12 +110,18 @@ pub(in crate::timeline) fn neighbours(gap: &LongGap) -> String {
     format!("{before} → {after}")
 }
 
-/// The causes of a gap, the largest first.
+/// The causes of a gap, the largest first; with their shares where there are several. What is less than a twentieth
+/// of the gap is left out.
 pub(in crate::timeline) fn causes_of(gap: &LongGap) -> String {
     let mut parts: Vec<(IdleCause, Nanos)> = gap.idle_ns.iter().filter(|(_, t)| *t > Nanos::ZERO).collect();
     parts.sort_by_key(|(_, t)| std::cmp::Reverse(*t));
-    let names: Vec<&str> = parts.into_iter().map(|(cause, _)| cause.name()).collect();
-    names.join(", ")
+    let share = |t: Nanos| 100.0 * t.as_ms() / gap.len().as_ms();
+    parts.retain(|(_, t)| share(*t) >= 5.0);
+    let named = |(cause, t): &(IdleCause, Nanos)| match parts.len() {
+        1 => cause.name().to_owned(),
+        _ => format!("{} {:.0} %", cause.name(), share(*t)),
+    };
+    parts.iter().map(named).collect::<Vec<_>>().join(", ")
 }
 
 fn longest(scene: &mut Scene, report: &Report, fonts: &Fonts, top: f64, x: f64, right: f64) -> f64 {
@@ -127,11 +135,11 @@ fn longest(scene: &mut Scene, report: &Report, fonts: &Fonts, top: f64, x: f64, 
         scene.disc((x + 8.0, y - 4.0), 8.5, DISC);
         scene.text(x + 8.0, y - 0.2, (i + 1).to_string(), Type::new(10.5, DISC_TEXT).bold().middle());
         scene.text(x + 76.0, y, time(gap.len()), small.right());
-        striped(scene, x + 86.0, y - 10.0, 12.0, 12.0, palette::of(gap.cause));
-        let (text, size) = fit(fonts, &causes_of(gap), 12.0, false, 118.0);
+        striped(scene, x + 86.0, y - 10.0, 12.0, 12.0, palette::of(gap.cause), "");
+        let (text, size) = fit(fonts, &causes_of(gap), 12.0, false, 150.0);
         scene.text(x + 104.0, y, text, Type::new(size, TEXT));
-        let (text, size) = fit(fonts, &neighbours(gap), 12.0, false, right - x - 232.0);
-        scene.text(x + 232.0, y, text, Type::new(size, MUTED));
+        let (text, size) = fit(fonts, &neighbours(gap), 12.0, false, right - x - 264.0);
+        scene.text(x + 264.0, y, text, Type::new(size, MUTED));
         y += ROW;
     }
     y - ROW + 10.0

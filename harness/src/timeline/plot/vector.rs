@@ -19,7 +19,8 @@ pub(super) fn write(scene: &Scene, fonts: &Fonts) -> Result<String, Error> {
         write!(
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" height=\"{}\" \
-             role=\"img\" font-family=\"{FAMILY}\">\n<title>{}</title>\n",
+             role=\"img\" aria-label=\"{}\" font-family=\"{FAMILY}\">\n\
+             <style>text,.hatch,.fill-plate{{pointer-events:none}}</style>\n",
             n(w),
             n(h),
             n(w),
@@ -100,7 +101,7 @@ fn shape(out: &mut String, shape: &Shape, tip: Option<&str>, fonts: &Fonts) -> s
                 .collect();
             writeln!(
                 out,
-                "<path d=\"{}\" fill=\"none\" stroke-width=\"1\"{}{}",
+                "<path class=\"hatch\" d=\"{}\" fill=\"none\" stroke-width=\"1\"{}{}",
                 path.concat(),
                 paint("stroke", *ink),
                 end("path")
