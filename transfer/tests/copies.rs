@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Gate, Recorder, Watched, data, host, is, read, run, sum, sum_unclaimed};
+use common::{Gate, Recorder, Watched, data, host, is, read, run, soon, sum, sum_unclaimed};
 use prestage_transfer::{Error, Lane, Lanes, Part, Pinned};
 use prestage_vram::{Bytes, Cause, Device, Event, Host, HostConfig, LedgerConfig, Track, Worker};
 
@@ -36,17 +36,17 @@ fn p6_work_on_each_polynomial_waits_for_its_own_mark_only() {
     let mut before_c = Gate::on(&lanes.upload);
     let (mut c, in_flight_c) = lanes.upload.upload(source, c).unwrap();
 
-    assert_eq!(sum(&lanes.compute, &mut a).recv(), Ok(expected));
+    assert_eq!(soon(&sum(&lanes.compute, &mut a)), expected);
     assert!(!in_flight_b.passed().unwrap());
 
     let sum_b = sum(&lanes.compute, &mut b);
     assert!(sum_b.recv_timeout(Duration::from_millis(20)).is_err(), "b was used before it was there");
     before_b.open();
-    assert_eq!(sum_b.recv(), Ok(expected));
+    assert_eq!(soon(&sum_b), expected);
     assert!(!in_flight_c.passed().unwrap());
 
     before_c.open();
-    assert_eq!(sum(&lanes.compute, &mut c).recv(), Ok(expected));
+    assert_eq!(soon(&sum(&lanes.compute, &mut c)), expected);
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn a_missing_wait_shows_as_old_data() {
     let second = lanes.upload.upload_at(vec![2u64; 100], &mut buf, 0).unwrap();
     // SAFETY: the gate keeps the copy from running at the same time.
     let unclaimed = unsafe { sum_unclaimed(&lanes.compute, &buf) };
-    assert_eq!(unclaimed.recv(), Ok(100));
+    assert_eq!(soon(&unclaimed), 100);
     let claimed = sum(&lanes.compute, &mut buf);
     gate.open();
-    assert_eq!(claimed.recv(), Ok(200));
+    assert_eq!(soon(&claimed), 200);
     second.wait().unwrap();
 }
 

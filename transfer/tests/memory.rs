@@ -191,6 +191,21 @@ fn a_ring_fills_one_slot_while_the_other_is_copied() {
 }
 
 #[test]
+fn a_dropped_ring_waits_for_its_slots() {
+    let host = host(LedgerConfig::default());
+    let mut ring = Ring::open(&host, 2, 100, 0u64).unwrap();
+    let mut worker = Worker::new(0);
+    let turn = host.turn(&mut worker).unwrap();
+    let lane = Lane::open(&turn, Track::Upload).unwrap();
+    let opened = Gate::on(&lane).open_later();
+    let mut buf = ring.upload(&lane, &data(200), lane.alloc("a", 200).unwrap()).unwrap();
+    assert!(!is(&opened));
+    drop(ring);
+    assert!(is(&opened), "the slots were freed while their copies were held back");
+    assert_eq!(read(&lane, &mut buf), data(200));
+}
+
+#[test]
 fn a_forgotten_ring_leaks_its_slots() {
     let host = host(LedgerConfig::default());
     let mut ring = Ring::open(&host, 2, 100, 0u64).unwrap();

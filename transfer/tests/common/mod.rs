@@ -50,14 +50,15 @@ pub fn faults(fails: impl Fn(Op) -> bool + Send + Sync + 'static) -> LedgerConfi
     LedgerConfig { faults: Some(Arc::new(fails)), ..LedgerConfig::default() }
 }
 
-/// Holds a lane back: what is enqueued behind it does not start until it is opened or dropped.
+/// Holds a lane back: what is enqueued behind it does not start until it is opened or dropped. It opens by itself
+/// after 30 s, so that a test that fails ends.
 pub struct Gate(Option<Sender<()>>);
 
 impl Gate {
     pub fn on(lane: &Lane<'_, Host>) -> Self {
         let (open, wait) = channel();
         run(lane, move || {
-            let _ = wait.recv();
+            let _ = wait.recv_timeout(Duration::from_secs(30));
         });
         Self(Some(open))
     }
@@ -83,6 +84,13 @@ impl Gate {
 pub fn run(lane: &Lane<'_, Host>, job: impl FnOnce() + Send + 'static) {
     // SAFETY: no raw pointers.
     unsafe { lane.device().submit(lane.queue(), Op::Launch, "job", Bytes::ZERO, job) }.unwrap();
+}
+
+/// What a job that need not wait for anything answers, soon.
+pub fn soon(answer: &Receiver<u64>) -> u64 {
+    answer
+        .recv_timeout(Duration::from_secs(20))
+        .expect("the job waits for something that it should not wait for")
 }
 
 /// Enqueues a job that sums the buffer, without claiming it.

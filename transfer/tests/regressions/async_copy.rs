@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use prestage_transfer::{Error, Lane, Lanes, Part, Pinned, Ring};
 use prestage_vram::{Bytes, Device, LedgerConfig, Op, Track, Worker};
 
-use crate::common::{Gate, Recorder, Watched, data, faults, host, is, read, run, sum, sum_unclaimed};
+use crate::common::{Gate, Recorder, Watched, data, faults, host, is, read, run, soon, sum, sum_unclaimed};
 
 #[test]
 fn b072_a_dropped_upload_waits_for_its_copy() {
@@ -64,7 +64,7 @@ fn b074_pinned_temporaries_live_until_their_copies_end() {
     drop(up);
     assert_eq!(account.bytes(), Bytes::ZERO);
     let checksum: u64 = data(1000).iter().sum();
-    assert_eq!(sum(&lanes.compute, &mut buf).recv(), Ok(checksum));
+    assert_eq!(soon(&sum(&lanes.compute, &mut buf)), checksum);
 }
 
 #[test]
@@ -150,11 +150,11 @@ fn b082_a_small_copy_is_ordered_before_other_lanes() {
     let _second = lanes.upload.upload_at(vec![2u64], &mut buf, 0).unwrap();
     // SAFETY: the gate keeps the copy from running at the same time.
     let unordered = unsafe { sum_unclaimed(&lanes.compute, &buf) };
-    assert_eq!(unordered.recv(), Ok(1));
+    assert_eq!(soon(&unordered), 1);
     let ordered = sum(&lanes.compute, &mut buf);
     assert!(ordered.recv_timeout(Duration::from_millis(20)).is_err());
     gate.open();
-    assert_eq!(ordered.recv(), Ok(2));
+    assert_eq!(soon(&ordered), 2);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn b085_inputs_dropped_after_the_launch_live_until_it_ends() {
     let (_next, _flight) =
         lanes.upload.upload(vec![0u64; 1000], lanes.upload.alloc("b", 1000).unwrap()).unwrap();
     gate.open();
-    assert_eq!(result.recv(), Ok(data(1000).iter().sum()));
+    assert_eq!(soon(&result), data(1000).iter().sum());
 }
 
 #[test]
