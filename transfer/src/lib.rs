@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod conformance;
 mod copy;
 mod device;
 mod error;

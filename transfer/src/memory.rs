@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-/// Below this many bytes one thread copies as fast as several: waking them costs more.
-const PARALLEL: usize = 1 << 20;
+/// Up to this many bytes one thread is as fast as several: waking them costs more.
+pub(crate) const PARALLEL: usize = 1 << 20;
 
 /// Copies elements, on several threads where they are many: one thread is slower than the link of a card.
 /// The slices have the same length; of two that do not, the common part is copied.

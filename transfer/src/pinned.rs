@@ -9,7 +9,7 @@ use prestage_vram::{Bytes, LockedPages};
 use rayon::prelude::*;
 
 use crate::device::page_size;
-use crate::memory::copy;
+use crate::memory::{PARALLEL, copy};
 use crate::registered::Chunks;
 use crate::{Error, Pages, Transfer};
 
@@ -66,8 +66,11 @@ impl<T: Copy + 'static> Pinned<T> {
     ///
     /// # Errors
     /// As [`Pinned::uninit`].
-    pub fn filled(device: &impl Transfer, len: usize, value: T) -> Result<Self, Error> {
-        Self::from_fn(device, len, |_| value)
+    pub fn filled(device: &impl Transfer, len: usize, value: T) -> Result<Self, Error>
+    where
+        T: Send + Sync,
+    {
+        Self::par_from_fn(device, len, |_| value)
     }
 
     /// What `element` returns for 0, 1 … `len` − 1.
@@ -87,7 +90,7 @@ impl<T: Copy + 'static> Pinned<T> {
         Ok(unsafe { pinned.assume_init() })
     }
 
-    /// As [`Pinned::from_fn`], on all threads of the current pool.
+    /// As [`Pinned::from_fn`], on all threads of the current pool where the memory is large.
     ///
     /// # Errors
     /// As [`Pinned::uninit`].
@@ -99,6 +102,9 @@ impl<T: Copy + 'static> Pinned<T> {
     where
         T: Send,
     {
+        if len.saturating_mul(size_of::<T>()) <= PARALLEL {
+            return Self::from_fn(device, len, element);
+        }
         let mut pinned = Self::uninit(device, len)?;
         pinned.par_iter_mut().with_min_len(1024).enumerate().for_each(|(i, place)| {
             place.write(element(i));

@@ -11,9 +11,9 @@
 mod common;
 
 use common::probe::{Call, Probe};
-use common::{Gate, data, faults, host, host_with_pinned, is, read};
+use common::{Gate, data, host, host_with_pinned, is, read};
 use prestage_transfer::{Error, Lane, Lanes, Pinned, Ring, page_size, registered};
-use prestage_vram::{Bytes, Device, LedgerConfig, Op, Track, Worker};
+use prestage_vram::{Bytes, Device, LedgerConfig, Track, Worker};
 use proptest::prelude::*;
 
 fn pages(n: usize) -> Bytes {
@@ -234,67 +234,6 @@ fn a_failing_producer_ends_the_stream() {
     assert!(matches!(outcome, Err(Error::Length { from: 30, .. })));
     let mut buf = ring.upload(&lane, &data(100), lane.alloc("a", 100).unwrap()).unwrap();
     assert_eq!(read(&lane, &mut buf), data(100));
-}
-
-/// Everything that this crate does on one turn, for faults to be injected into.
-fn everything(host: &prestage_vram::Host) -> Result<Vec<u64>, Error> {
-    let mut worker = Worker::new(0);
-    let pinned = Pinned::from_slice(host, &data(600))?;
-    let mut ring = Ring::open(host, 2, 100, 0u64)?;
-    let mut memory = data(600);
-    registered(host, &mut memory, pages(1), |memory| {
-        let turn = host.turn(&mut worker)?;
-        let lanes = Lanes::open(&turn)?;
-        let (mut a, flight) = lanes.upload.upload(pinned, lanes.upload.alloc("a", 600)?)?;
-        let mut b = lanes.upload.scope(|s| s.upload(&memory, lanes.upload.alloc("b", 600)?))?;
-        let mut c = ring.upload(&lanes.upload, &data(600), lanes.upload.alloc("c", 600)?)?;
-        let mut all = vec![0; 600];
-        ring.download(&lanes.download, &mut b, 0..600, &mut all)?;
-        for buf in [&mut a, &mut c] {
-            let slot = Pinned::filled(host, 600, 0u64)?;
-            all.extend_from_slice(&lanes.download.download(buf, 0..600, slot)?.wait()?);
-        }
-        flight.wait()?;
-        Ok(all)
-    })?
-}
-
-#[test]
-fn f1_the_nth_operation_fails_for_every_n() {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    let expected = data(600).repeat(3);
-    for op in [Op::Allocate, Op::Copy, Op::Register, Op::Mark, Op::Lane] {
-        let mut failures = 0;
-        for n in 0.. {
-            // Two in a row, since a refused allocation is tried again.
-            let left = Arc::new(AtomicUsize::new(n + 2));
-            let count = Arc::clone(&left);
-            let config = faults(move |asked| {
-                let next = |left: usize| left.checked_sub(1);
-                asked == op
-                    && matches!(count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next), Ok(1 | 2))
-            });
-            let host = host(config);
-            let outcome = everything(&host);
-            let injected = left.swap(0, Ordering::SeqCst) < 2;
-            assert!(host.ledger().held().is_empty(), "{op} {n}");
-            assert_eq!(host.ledger().locked().bytes(), Bytes::ZERO, "{op} {n}");
-            match outcome {
-                Ok(all) => assert_eq!(all, expected, "{op} {n}"),
-                Err(error) => {
-                    assert!(error.to_string().contains("fault"), "{op} {n}: {error}");
-                    failures += 1;
-                }
-            }
-            assert_eq!(everything(&host).unwrap(), expected, "after {op} {n}");
-            if !injected {
-                break;
-            }
-        }
-        assert!(failures > 0, "{op} was never asked for");
-    }
 }
 
 proptest! {

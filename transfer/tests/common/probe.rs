@@ -26,7 +26,7 @@ pub struct State {
 }
 
 pub struct Probe {
-    host: Host,
+    pub host: Host,
     pub state: Arc<Mutex<State>>,
 }
 
