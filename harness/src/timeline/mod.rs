@@ -14,15 +14,15 @@ mod report;
 mod save;
 mod table;
 mod trace;
+mod verified;
 
 pub use csv::csv;
 pub use idle::{ByCause, Gap, Idle, IdleCause, LAUNCH_LIMIT, Piece};
 pub use page::page;
 pub use plot::{png, svg};
 pub use recorder::{Recorder, Timeline};
-pub use report::{
-    Bin, Key, Load, LongGap, Phase, Plan, RefusalNote, Report, Sample, Times, UNATTRIBUTED_PERMILLE, Verified,
-};
+pub use report::{Bin, Key, Load, LongGap, Phase, Plan, RefusalNote, Report, Sample, UNATTRIBUTED_PERMILLE};
 pub use save::{Saved, save, write_atomic};
 pub use table::CauseTable;
 pub use trace::trace;
+pub use verified::{Times, Verified};
