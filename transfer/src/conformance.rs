@@ -15,6 +15,28 @@ use prestage_vram::{Bytes, Device, Event, LedgerConfig, Nanos, Op, Sink, Track, 
 use crate::{Error, Lane, Lanes, Pinned, Ring, Transfer, page_size, registered};
 
 /// Makes one test of each check for a [`Subject`](prestage_vram::conformance::Subject) whose device copies.
+///
+/// ```
+/// # use prestage_vram::conformance::Subject;
+/// # use prestage_vram::{Bytes, Host, HostConfig, HostQueue, LedgerConfig, Nanos, Op};
+/// struct OnHost;
+///
+/// impl Subject for OnHost {
+///     type Device = Host;
+///     // As for `prestage_vram::conformance!`.
+/// #   fn open(&self, usable: Bytes, ledger: LedgerConfig) -> Host {
+/// #       Host::open(HostConfig { capacity: usable, ledger }).unwrap()
+/// #   }
+/// #   fn busy(&self, host: &Host, queue: &HostQueue, time: Nanos) {
+/// #       let job = move || std::thread::sleep(std::time::Duration::from_nanos(time.get()));
+/// #       // SAFETY: the job touches no memory.
+/// #       unsafe { host.submit(queue, Op::Launch, "busy", Bytes::ZERO, job) }.unwrap();
+/// #   }
+/// }
+///
+/// prestage_transfer::conformance!(OnHost);
+/// # fn main() {}
+/// ```
 #[macro_export]
 macro_rules! conformance {
     ($subject:expr) => {
@@ -134,7 +156,7 @@ pub fn a_buffer_is_ready_after_its_own_copy<S: Subject<Device: Transfer>>(subjec
     let slot = Pinned::filled(&device, 1000, 0).unwrap();
     subject.busy(&device, lanes.upload.queue(), A_WHILE);
     let (mut a, _a) = lanes.upload.upload(Arc::clone(&source), a).unwrap();
-    subject.busy(&device, lanes.upload.queue(), A_WHILE);
+    subject.busy(&device, lanes.upload.queue(), Nanos::new(5 * A_WHILE.get()));
     let (_b, flight) = lanes.upload.upload(source, b).unwrap();
     let back = lanes.download.download(&mut a, 0..1000, slot).unwrap().wait().unwrap();
     assert_eq!(back[..], data(1000), "a buffer was read before its upload");

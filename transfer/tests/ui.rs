@@ -8,7 +8,7 @@
     unreachable_pub
 )]
 
-/// Borrowed memory in flight, results before their wait, what cannot be pinned.
+/// Borrowed memory touched in flight, registered memory kept too long.
 #[test]
 fn misuse_does_not_compile() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");

@@ -72,7 +72,7 @@ impl Gate {
         let opened = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&opened);
         std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(30));
+            std::thread::sleep(Duration::from_millis(200));
             flag.store(true, Ordering::SeqCst);
             self.open();
         });

@@ -12,5 +12,6 @@
 mod common;
 
 mod async_copy;
+mod misuse;
 mod pinned_memory;
 mod sticky_error;
