@@ -46,15 +46,15 @@ impl Shape {
         Self { windows, groups: windows.count(), ranges: 1 }
     }
 
-    /// The fastest shape by [`Shape::cost`] that takes at most `slots` slots, where that is given, and no more slots
-    /// than there are terms.
+    /// The fastest shape by [`Shape::cost`] that takes at most `slots` slots, where that is given, and no more than
+    /// four times as many as there are terms.
     ///
     /// Grouped windows stay within [`Shape::grouped_slots`], and partial results within [`Shape::RESULTS`]; so the
     /// memory that a plan reserves never falls as sums grow longer.
     pub(crate) fn best(terms: usize, threads: usize, slots: Option<usize>) -> Self {
         let mut best = Self::single(Windows::NARROWEST);
         let mut least = usize::MAX;
-        let most = slots.unwrap_or(usize::MAX).min(terms);
+        let most = slots.unwrap_or(usize::MAX).min(terms.saturating_mul(4));
         let most_ranges = terms.div_ceil(CHUNK).min(threads);
         for windows in Windows::all() {
             let count = windows.count();
@@ -80,7 +80,7 @@ impl Shape {
 
     /// Slots that a group of more than one window may take for a sum of so many terms.
     pub(crate) fn grouped_slots(terms: usize) -> usize {
-        terms.min(1 << 12)
+        terms.min(1 << 10) << 2
     }
 
     /// Modelled time, in field products.
