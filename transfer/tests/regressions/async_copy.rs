@@ -194,7 +194,7 @@ fn b085_inputs_dropped_after_the_launch_live_until_it_ends() {
     let (_next, _flight) =
         lanes.upload.upload(vec![0u64; 1000], lanes.upload.alloc("b", 1000).unwrap()).unwrap();
     gate.open();
-    assert_eq!(soon(&result), data(1000).iter().sum());
+    assert_eq!(soon(&result), data(1000).iter().sum::<u64>());
 }
 
 #[test]
