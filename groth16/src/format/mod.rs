@@ -34,6 +34,7 @@ mod point;
 pub mod proof;
 mod query;
 pub mod r1cs;
+mod subgroup;
 pub mod wtns;
 pub mod zkey;
 

@@ -6,6 +6,7 @@ use group::prime::PrimeCurveAffine;
 
 use super::error::Fault;
 use super::field::COORDINATE;
+use super::subgroup::Batch;
 
 /// Whether points are tested to be on the curve and in the subgroup of order r.
 ///
@@ -35,7 +36,7 @@ const INFINITY: u8 = 0b010;
 const SIGN: u8 = 0b001;
 
 /// What the readers need of G1 and G2.
-pub(crate) trait Point: PrimeCurveAffine + Send + Sync {
+pub(crate) trait Point: Batch + Send + Sync {
     /// Bytes of the coordinates x and y.
     const BYTES: usize;
 
@@ -131,16 +132,16 @@ impl Encoding {
         first == expected && rest.iter().all(|&b| b == 0)
     }
 
-    /// Decodes one point from exactly [`size`](Self::size) bytes.
-    pub(crate) fn decode<P: Point>(self, bytes: &[u8], checks: PointChecks) -> Result<P, Fault> {
+    /// Decodes one point from exactly [`size`](Self::size) bytes, without a test for curve or subgroup.
+    pub(crate) fn decode_untested<P: Point>(self, bytes: &[u8]) -> Result<P, Fault> {
         if self.is_infinity(bytes) {
             return Ok(P::identity());
         }
-        let point = match self {
-            Self::Montgomery => P::from_coordinates(bytes, montgomery, false)?,
+        match self {
+            Self::Montgomery => P::from_coordinates(bytes, montgomery, false),
             Self::Uncompressed => {
                 flags(bytes, 0, 0)?;
-                P::from_coordinates(bytes, big_endian, true)?
+                P::from_coordinates(bytes, big_endian, true)
             }
             Self::Compressed => {
                 let flags = flags(bytes, COMPRESSED, SIGN)?;
@@ -151,18 +152,21 @@ impl Encoding {
                     }
                     big_endian(&part)?;
                 }
-                P::from_x(bytes).ok_or(Fault::OffCurve)?
+                P::from_x(bytes).ok_or(Fault::OffCurve)
             }
-        };
-        if checks == PointChecks::Full {
-            check(&point)?;
         }
+    }
+
+    /// Decodes and tests one point.
+    pub(crate) fn decode<P: Point>(self, bytes: &[u8]) -> Result<P, Fault> {
+        let point = self.decode_untested(bytes)?;
+        check(&point)?;
         Ok(point)
     }
 
     /// Decodes and tests a point that must not be at infinity, whatever the checks on the long queries are.
     pub(crate) fn decode_finite<P: Point>(self, bytes: &[u8]) -> Result<P, Fault> {
-        let point: P = self.decode(bytes, PointChecks::Full)?;
+        let point: P = self.decode(bytes)?;
         if point.is_identity().into() { Err(Fault::Infinity) } else { Ok(point) }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::cursor::Cursor;
 use super::error::{FileKind, FormatError};
-use super::point::{Encoding, Point, PointChecks};
+use super::point::{Encoding, Point};
 use crate::proof::Proof;
 
 /// Reads a proof. Each point is on the curve, in the subgroup and in its one encoding.
@@ -21,7 +21,7 @@ fn point<P: Point>(cursor: &mut Cursor<'_>, section: &'static str) -> Result<P, 
     cursor.enter(section);
     let at = cursor.clone();
     let bytes = cursor.take(Encoding::Compressed.size::<P>() as u64)?;
-    Encoding::Compressed.decode(bytes, PointChecks::Full).map_err(|fault| at.fail(fault))
+    Encoding::Compressed.decode(bytes).map_err(|fault| at.fail(fault))
 }
 
 /// The 192 bytes of a proof.

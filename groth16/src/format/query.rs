@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::cursor::Cursor;
 use super::error::{Fault, FormatError};
 use super::point::{Encoding, Point, PointChecks};
+use super::subgroup::first_outside;
 use crate::key::Query;
 
 /// Points per piece of parallel work.
@@ -49,19 +50,27 @@ impl<'a> Run<'a> {
         self.cursor.fail_at(Some(index as u64), offset, fault)
     }
 
+    /// A point that may still be outside the subgroup.
+    fn decode<P: Point>(&self, i: usize) -> Result<P, Fault> {
+        let point: P = self.encoding.decode_untested(self.at::<P>(i))?;
+        let believed = self.checks == PointChecks::Unchecked;
+        if believed || point.on_curve() { Ok(point) } else { Err(Fault::OffCurve) }
+    }
+
+    /// The first point outside the subgroup, unless points are believed.
+    fn first_outside<P: Point>(&self, points: &[P]) -> Option<usize> {
+        if self.checks == PointChecks::Unchecked { None } else { first_outside(points) }
+    }
+
     /// All points, infinities in their places.
     pub(crate) fn all<P: Point>(&self) -> Result<Arc<[P]>, FormatError> {
-        self.decode_all(|i| self.encoding.decode(self.at::<P>(i), self.checks))
+        self.decode_all(|i| self.decode(i))
     }
 
     /// All points, none of them at infinity.
     pub(crate) fn finite<P: Point>(&self) -> Result<Arc<[P]>, FormatError> {
         self.decode_all(|i| {
-            let bytes = self.at::<P>(i);
-            if self.encoding.is_infinity(bytes) {
-                return Err(Fault::Infinity);
-            }
-            self.encoding.decode(bytes, self.checks)
+            if self.encoding.is_infinity(self.at::<P>(i)) { Err(Fault::Infinity) } else { self.decode(i) }
         })
     }
 
@@ -75,7 +84,7 @@ impl<'a> Run<'a> {
             slots.par_iter_mut().with_min_len(PIECE).enumerate().find_map_first(|(i, slot)| {
                 decode(i).map(|point| *slot = point).err().map(|fault| (i, fault))
             });
-        match failed {
+        match failed.or_else(|| self.first_outside(&points).map(|i| (i, Fault::Subgroup))) {
             Some(at) => Err(self.fail::<P>(at)),
             None => Ok(points),
         }
@@ -83,12 +92,16 @@ impl<'a> Run<'a> {
 
     /// One point per wire; those at infinity are left out.
     pub(crate) fn query<P: Point>(&self) -> Result<Query<P>, FormatError> {
-        Query::try_from_fn(
-            self.len::<P>(),
-            |i| !self.encoding.is_infinity(self.at::<P>(i)),
-            |i| self.encoding.decode(self.at::<P>(i), self.checks),
-        )
-        .map_err(|at| self.fail::<P>(at))
+        let present = |i| !self.encoding.is_infinity(self.at::<P>(i));
+        let query = Query::try_from_fn(self.len::<P>(), present, |i| self.decode(i))
+            .map_err(|at| self.fail::<P>(at))?;
+        match self.first_outside(query.points()) {
+            Some(i) => {
+                let wire = query.density().ones().nth(i).unwrap_or(i);
+                Err(self.fail::<P>((wire, Fault::Subgroup)))
+            }
+            None => Ok(query),
+        }
     }
 }
 

@@ -67,6 +67,42 @@ fn section(file: &[u8], wanted: u32) -> (usize, usize) {
     }
 }
 
+/// Each container with one lie, and what is said about it.
+#[test]
+fn f6_each_lie_of_a_container_is_named() {
+    let readers: [(&str, Reader, u32); 3] = [
+        ("multiplier/circuit.zkey", |b| zkey::read(b, PointChecks::Full).map(drop), 10),
+        ("multiplier/circuit.r1cs", |b| r1cs::read(b).map(drop), 3),
+        ("multiplier/witness.wtns", |b| wtns::read(b).map(drop), 2),
+    ];
+    for (name, read, sections) in readers {
+        let whole = fixture(name);
+        let said = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = whole.clone();
+            change(&mut bytes);
+            let error = read(&bytes).expect_err(name);
+            assert!(!error.to_string().contains('\n'), "{error}");
+            error.fault().unwrap().clone()
+        };
+        let count = |n: u32| move |b: &mut Vec<u8>| b[8..12].copy_from_slice(&n.to_le_bytes());
+        assert!(matches!(said(&|b| b[0] ^= 1), Fault::Magic { .. }));
+        assert!(matches!(said(&|b| b[4] = 9), Fault::Version { got: 9, .. }));
+        assert!(matches!(said(&count(sections + 1)), Fault::Truncated { .. }));
+        assert!(matches!(said(&count(sections - 1)), Fault::Trailing { .. }));
+        assert!(matches!(said(&count(u32::MAX)), Fault::Truncated { available, .. } if available < 1 << 14));
+        assert!(matches!(said(&|b| b.push(0)), Fault::Trailing { bytes: 1 }));
+        assert!(matches!(said(&|b| b.truncate(b.len() - 1)), Fault::Truncated { .. }));
+        // The first section takes the number of the last, or one that nobody knows.
+        let (last, _) = (1..=sections).map(|id| (id, section(&whole, id).0)).max_by_key(|s| s.1).unwrap();
+        assert_eq!(said(&|b| b[12..16].copy_from_slice(&last.to_le_bytes())), Fault::Twice { id: last });
+        assert_eq!(said(&|b| b[12..16].copy_from_slice(&99u32.to_le_bytes())), Fault::Missing);
+        for length in [u64::MAX, 1 << 63, 1 << 32, 1 << 20] {
+            let fault = said(&|b| b[16..24].copy_from_slice(&length.to_le_bytes()));
+            assert!(matches!(fault, Fault::Truncated { needed, .. } if needed == length), "{fault}");
+        }
+    }
+}
+
 #[test]
 fn one_flipped_bit_names_the_query_and_the_point() {
     let whole = fixture("boundary_full/circuit.zkey");

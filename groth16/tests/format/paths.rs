@@ -132,6 +132,42 @@ fn f8_a_failed_write_leaves_the_old_file() {
     assert!(write_atomically(&folder.path().join("none/x"), |_| Ok(())).is_err());
 }
 
+/// Writes for ever when it is run as the victim of the next test; otherwise does nothing.
+#[test]
+fn f8_victim() {
+    let Some(target) = std::env::var_os("PRESTAGE_TEST_VICTIM") else { return };
+    let _ = write_atomically(target.as_ref(), |w| {
+        loop {
+            w.write_all(&[b'x'; 4096])?;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+}
+
+#[test]
+fn f8_a_killed_write_leaves_the_old_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("report.json");
+    fs::write(&target, "old").unwrap();
+    let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "paths::f8_victim", "--nocapture"])
+        .env("PRESTAGE_TEST_VICTIM", &target)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = std::time::Instant::now();
+    let half_written = || {
+        fs::read_dir(folder.path()).unwrap().any(|e| e.unwrap().metadata().is_ok_and(|m| m.len() > 100_000))
+    };
+    while !half_written() {
+        assert!(began.elapsed().as_secs() < 60, "the victim does not write");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert_eq!(fs::read(&target).unwrap(), b"old");
+}
+
 #[cfg(unix)]
 #[test]
 fn f8_links_are_followed_and_modes_kept() {
