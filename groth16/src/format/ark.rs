@@ -21,10 +21,8 @@ use crate::shape::ShapeError;
 pub fn read(bytes: &[u8], checks: PointChecks) -> Result<ProvingKey<Libsnark>, FormatError> {
     let (mut cursor, encoding) = start(FileKind::ArkProvingKey, bytes);
     let vk = verifying_key(&mut cursor, encoding)?;
-    cursor.enter("beta in G1");
-    let beta_g1 = finite_point(&mut cursor, encoding)?;
-    cursor.enter("delta in G1");
-    let delta_g1 = finite_point(&mut cursor, encoding)?;
+    let beta_g1 = finite_point(&mut cursor, "beta in G1", encoding)?;
+    let delta_g1 = finite_point(&mut cursor, "delta in G1", encoding)?;
     let a = run::<G1Affine>(&mut cursor, "A", encoding, checks)?;
     let b_g1 = run::<G1Affine>(&mut cursor, "B1", encoding, checks)?;
     let b_g2 = run::<G2Affine>(&mut cursor, "B2", encoding, checks)?;
@@ -69,12 +67,10 @@ fn start(kind: FileKind, bytes: &[u8]) -> (Cursor<'_>, Encoding) {
 }
 
 fn verifying_key(cursor: &mut Cursor<'_>, encoding: Encoding) -> Result<VerifyingKey, FormatError> {
-    let alpha_g1 = finite_point(cursor, encoding)?;
-    let mut next = |section| {
-        cursor.enter(section);
-        finite_point(cursor, encoding)
-    };
-    let (beta_g2, gamma_g2, delta_g2) = (next("beta in G2")?, next("gamma in G2")?, next("delta in G2")?);
+    let alpha_g1 = finite_point(cursor, "alpha in G1", encoding)?;
+    let beta_g2 = finite_point(cursor, "beta in G2", encoding)?;
+    let gamma_g2 = finite_point(cursor, "gamma in G2", encoding)?;
+    let delta_g2 = finite_point(cursor, "delta in G2", encoding)?;
     let ic = run::<G1Affine>(cursor, "IC", encoding, PointChecks::Full)?.all()?;
     if ic.is_empty() {
         return Err(cursor.fail(ShapeError::Count { what: "points in IC, at least", expected: 1, got: 0 }));

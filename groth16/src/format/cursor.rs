@@ -81,6 +81,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Checks that exactly `n` items of `size` bytes are left in this section.
+    pub(crate) fn expect_items(&self, what: &'static str, n: u64, size: u64) -> Result<(), FormatError> {
+        let (got, odd) = (self.remaining() / size, self.remaining() % size);
+        if got != n {
+            return Err(self.fail(Fault::Count { what, expected: n, got }));
+        }
+        if odd != 0 { Err(self.fail(Fault::Trailing { bytes: odd })) } else { Ok(()) }
+    }
+
     /// Checks that exactly `expected` bytes are left in this section.
     pub(crate) fn expect_length(&self, expected: u64) -> Result<(), FormatError> {
         match self.remaining() {

@@ -17,7 +17,6 @@
 //! # Ok::<(), prestage_groth16::format::FormatError>(())
 //! ```
 
-#![doc = ""]
 #![doc = include_str!("../../FORMATS.md")]
 
 pub mod ark;

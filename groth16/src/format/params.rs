@@ -89,10 +89,7 @@ impl Params {
 /// [`FormatError::Content`] names the query, the index and the offset of the first thing that is wrong.
 pub fn read(bytes: &[u8], checks: PointChecks) -> Result<Loaded<Params>, FormatError> {
     let mut cursor = Cursor::new(KIND, "header", 0, bytes);
-    let vk = verifying_key(&mut cursor)?;
-    let (Some(beta_g1), Some(delta_g1)) = (vk.beta_g1, vk.delta_g1) else {
-        return Err(cursor.fail(super::Fault::Missing));
-    };
+    let (vk, beta_g1, delta_g1) = head(&mut cursor)?;
     // All lengths are walked before the first long query is decoded: a file that lies fails at once.
     let h = run::<G1Affine>(&mut cursor, "H", checks)?;
     let l = run::<G1Affine>(&mut cursor, "L", checks)?;
@@ -122,37 +119,24 @@ pub fn read(bytes: &[u8], checks: PointChecks) -> Result<Loaded<Params>, FormatE
 ///
 /// As [`read`].
 pub fn read_verifying_key(bytes: &[u8]) -> Result<VerifyingKey, FormatError> {
-    verifying_key(&mut Cursor::new(KIND, "header", 0, bytes))
+    head(&mut Cursor::new(KIND, "header", 0, bytes)).map(|(vk, _, _)| vk)
 }
 
-fn verifying_key(cursor: &mut Cursor<'_>) -> Result<VerifyingKey, FormatError> {
-    let mut next = |section| {
-        cursor.enter(section);
-        finite_point(cursor, ENCODING)
-    };
-    let (alpha_g1, beta_g1) = (next("alpha in G1")?, next("beta in G1")?);
-    let mut next = |section| {
-        cursor.enter(section);
-        finite_point(cursor, ENCODING)
-    };
-    let (beta_g2, gamma_g2) = (next("beta in G2")?, next("gamma in G2")?);
-    cursor.enter("delta in G1");
-    let delta_g1 = finite_point(cursor, ENCODING)?;
-    cursor.enter("delta in G2");
-    let delta_g2 = finite_point(cursor, ENCODING)?;
+/// The verifying key, and β and δ in G1.
+fn head(cursor: &mut Cursor<'_>) -> Result<(VerifyingKey, G1Affine, G1Affine), FormatError> {
+    let alpha_g1 = finite_point(cursor, "alpha in G1", ENCODING)?;
+    let beta_g1 = finite_point(cursor, "beta in G1", ENCODING)?;
+    let beta_g2 = finite_point(cursor, "beta in G2", ENCODING)?;
+    let gamma_g2 = finite_point(cursor, "gamma in G2", ENCODING)?;
+    let delta_g1 = finite_point(cursor, "delta in G1", ENCODING)?;
+    let delta_g2 = finite_point(cursor, "delta in G2", ENCODING)?;
     let ic = run::<G1Affine>(cursor, "IC", PointChecks::Full)?.finite()?;
     if ic.is_empty() {
         return Err(cursor.fail(ShapeError::Count { what: "points in IC, at least", expected: 1, got: 0 }));
     }
-    Ok(VerifyingKey {
-        alpha_g1,
-        beta_g1: Some(beta_g1),
-        beta_g2,
-        gamma_g2,
-        delta_g1: Some(delta_g1),
-        delta_g2,
-        ic,
-    })
+    let (beta, delta) = (Some(beta_g1), Some(delta_g1));
+    let vk = VerifyingKey { alpha_g1, beta_g1: beta, beta_g2, gamma_g2, delta_g1: delta, delta_g2, ic };
+    Ok((vk, beta_g1, delta_g1))
 }
 
 fn run<'a, P: Point>(

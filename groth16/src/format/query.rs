@@ -105,8 +105,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Takes one point that must not be at infinity.
-pub(crate) fn finite_point<P: Point>(cursor: &mut Cursor<'_>, encoding: Encoding) -> Result<P, FormatError> {
+/// Takes one point that must not be at infinity. `name` is the section that an error will say.
+pub(crate) fn finite_point<P: Point>(
+    cursor: &mut Cursor<'_>,
+    name: &'static str,
+    encoding: Encoding,
+) -> Result<P, FormatError> {
+    cursor.enter(name);
     let at = cursor.clone();
     let bytes = cursor.take(encoding.size::<P>() as u64)?;
     encoding.decode_finite(bytes).map_err(|fault| at.fail(fault))

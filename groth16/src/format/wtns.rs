@@ -6,7 +6,7 @@ use ff::PrimeField;
 use rayon::prelude::*;
 
 use super::container::{self, Container};
-use super::error::{Fault, FileKind, FormatError};
+use super::error::{FileKind, FormatError};
 use super::field::{self, SCALAR};
 use crate::r1cs::Witness;
 
@@ -34,15 +34,9 @@ pub fn read(bytes: &[u8]) -> Result<Witness, FormatError> {
     let n = u64::from(header.u32_le()?);
     header.end()?;
     let mut cursor = file.section(2)?;
-    let (held, odd) = (cursor.remaining() / SCALAR as u64, cursor.remaining() % SCALAR as u64);
-    if held != n {
-        return Err(cursor.fail(Fault::Count { what: "values", expected: n, got: held }));
-    }
-    if odd != 0 {
-        return Err(cursor.fail(Fault::Trailing { bytes: odd }));
-    }
+    cursor.expect_items("values", n, SCALAR as u64)?;
     let start = cursor.clone();
-    let (chunks, _) = cursor.take(held * SCALAR as u64)?.as_chunks::<SCALAR>();
+    let (chunks, _) = cursor.take(n * SCALAR as u64)?.as_chunks::<SCALAR>();
     let mut values = vec![Scalar::from(0); chunks.len()];
     let failed = values.par_iter_mut().zip(chunks).with_min_len(1024).enumerate().find_map_first(
         |(i, (value, bytes))| field::scalar(bytes).map(|v| *value = v).err().map(|fault| (i as u64, fault)),

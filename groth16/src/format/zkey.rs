@@ -23,7 +23,7 @@ use super::container::Container;
 use super::cursor::Cursor;
 use super::error::{Fault, FileKind, FormatError};
 use super::field::{self, SCALAR};
-use super::point::{Encoding, PointChecks};
+use super::point::{Encoding, Point, PointChecks};
 use super::query::{Run, finite_point};
 use crate::key::{Circom, ProvingKey, ProvingKeyParts, Rows, VerifyingKey};
 use crate::matrix::MatrixScatter;
@@ -145,12 +145,12 @@ fn header(file: &Container<'_>) -> Result<Header, FormatError> {
         n_vars,
         n_public,
         domain_size,
-        alpha_g1: finite_point(&mut cursor, ENCODING)?,
-        beta_g1: finite_point(&mut cursor, ENCODING)?,
-        beta_g2: finite_point(&mut cursor, ENCODING)?,
-        gamma_g2: finite_point(&mut cursor, ENCODING)?,
-        delta_g1: finite_point(&mut cursor, ENCODING)?,
-        delta_g2: finite_point(&mut cursor, ENCODING)?,
+        alpha_g1: finite_point(&mut cursor, "section 2 (alpha in G1)", ENCODING)?,
+        beta_g1: finite_point(&mut cursor, "section 2 (beta in G1)", ENCODING)?,
+        beta_g2: finite_point(&mut cursor, "section 2 (beta in G2)", ENCODING)?,
+        gamma_g2: finite_point(&mut cursor, "section 2 (gamma in G2)", ENCODING)?,
+        delta_g1: finite_point(&mut cursor, "section 2 (delta in G1)", ENCODING)?,
+        delta_g2: finite_point(&mut cursor, "section 2 (delta in G2)", ENCODING)?,
     };
     cursor.end()?;
     Ok(header)
@@ -170,21 +170,14 @@ fn verifying_key(file: &Container<'_>, header: &Header) -> Result<VerifyingKey, 
 }
 
 /// The points of a section that holds `n` of them and nothing else.
-fn points<'a, P: super::point::Point>(
+fn points<'a, P: Point>(
     file: &Container<'a>,
     id: u32,
     n: u64,
     checks: PointChecks,
 ) -> Result<Run<'a>, FormatError> {
     let mut cursor = file.section(id)?;
-    let size = P::BYTES as u64;
-    let (held, odd) = (cursor.remaining() / size, cursor.remaining() % size);
-    if held != n {
-        return Err(cursor.fail(Fault::Count { what: "points", expected: n, got: held }));
-    }
-    if odd != 0 {
-        return Err(cursor.fail(Fault::Trailing { bytes: odd }));
-    }
+    cursor.expect_items("points", n, ENCODING.size::<P>() as u64)?;
     Run::take::<P>(&mut cursor, n, ENCODING, checks)
 }
 
@@ -202,13 +195,7 @@ struct Record {
 fn rows(file: &Container<'_>, header: &Header) -> Result<Rows, FormatError> {
     let mut cursor = file.section(4)?;
     let count = u64::from(cursor.u32_le()?);
-    let (held, odd) = (cursor.remaining() / RECORD, cursor.remaining() % RECORD);
-    if held != count {
-        return Err(cursor.fail(Fault::Count { what: "coefficients", expected: count, got: held }));
-    }
-    if odd != 0 {
-        return Err(cursor.fail(Fault::Trailing { bytes: odd }));
-    }
+    cursor.expect_items("coefficients", count, RECORD)?;
     let domain = header.domain_size as usize;
     let mut lengths = [vec![0u32; domain], vec![0u32; domain]];
     let start = cursor.clone();

@@ -66,7 +66,7 @@ fn f6_messages_say_what_and_where() {
         ("zkey_nvars_plus1.zkey", "points: expected 257, got 256"),
         ("zkey_wrong_q.zkey", "expected the curve bls12381, got one of the unknown prime"),
         ("zkey_wrong_r.zkey", "expected the curve bls12381, got one of the unknown prime"),
-        ("zkey_delta1_identity.zkey", "section 2 (header) at byte"),
+        ("zkey_delta1_identity.zkey", "section 2 (delta in G1) at byte"),
         ("zkey_coef_matrix2.zkey", "section 4 (coefficients)[3] at byte"),
         ("zkey_coef_signal_oob.zkey", "wire 256 is not below 256"),
         ("zkey_coef_count_short.zkey", "coefficients: expected 400, got 507"),
