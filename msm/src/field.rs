@@ -12,8 +12,8 @@ pub trait Field: Copy + PartialEq + Send + Sync + 'static {
     const ZERO: Self;
     /// One, in Montgomery form.
     const ONE: Self;
-    /// How many additions share one inversion. An inversion costs about 70 products in Fq and 25 in Fq²;
-    /// more sharing than this gains nothing and leaves the second-level cache.
+    /// How many additions share one inversion. An inversion costs about 80 products in Fq and 30 in Fq²; sharing it
+    /// among more gains little and takes more of the second-level cache.
     const BATCH: usize;
 
     /// `self + b`.

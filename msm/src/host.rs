@@ -23,19 +23,6 @@ pub struct Stats {
     pub additions: u64,
 }
 
-impl Stats {
-    /// Both together.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self {
-            zeros: self.zeros + other.zeros,
-            ones: self.ones + other.ones,
-            others: self.others + other.others,
-            additions: self.additions + other.additions,
-        }
-    }
-}
-
 /// Σ scalars\[i\]·bases\[i\] on all threads of the current `rayon` pool, with scratch of its own.
 ///
 /// Bases may be infinity, repeat or be opposite to each other; no base needs to lie in the subgroup of order r.

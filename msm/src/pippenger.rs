@@ -26,8 +26,8 @@ use crate::scratch::Arena;
 use crate::split::{CHUNK, Terms};
 use group::Group;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// How a sum is cut into tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,9 +140,9 @@ impl Shape {
     }
 }
 
-/// The sum of all terms: those that need windows cut by `shape` (`None` leaves them out), the ones cut into `ones`
-/// tasks. Each of `threads` threads takes `lane` bytes of the arena. Also returns how many affine additions it took. `None` when
-/// the arena or `results` is too small.
+/// The sum of all terms and how many affine additions it took. Those that need windows are cut by `shape` (`None`
+/// leaves them out), the ones into `ones` tasks. Each of `threads` threads takes `lane` bytes of the arena and one
+/// task after the other. `None` when the arena or `results` is too small.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn sum<A: Affine>(
     terms: &Terms<'_, A>,
@@ -164,9 +164,7 @@ pub(crate) fn sum<A: Affine>(
         loop {
             let task = next.fetch_add(1, Ordering::Relaxed);
             let store = |at: usize, sum: A::Curve| {
-                if let Ok(mut results) = shared.lock() {
-                    results[at] = sum;
-                }
+                shared.lock().unwrap_or_else(PoisonError::into_inner)[at] = sum;
             };
             buckets.clear();
             match shape {
