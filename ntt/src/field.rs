@@ -35,35 +35,43 @@ pub(crate) fn scalar(l: Limbs) -> Scalar {
 }
 
 #[inline(always)]
-const fn wide(a: u64, b: u64, c: u64, d: u64) -> (u64, u64) {
-    // a b + c + d < 2^128 for any limbs.
-    let t = a as u128 * b as u128 + c as u128 + d as u128;
-    split(t)
-}
-
-#[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // Splitting into halves is the purpose.
-const fn split(t: u128) -> (u64, u64) {
+const fn wide(a: u64, b: u64) -> (u64, u64) {
+    let t = a as u128 * b as u128;
     (t as u64, (t >> 64) as u64)
 }
 
 /// `x y / 2^256 mod r`. With `x < 2r` and `y < r` the result is below `2r`.
 #[inline(always)]
 pub(crate) fn mul(x: &Limbs, y: &Limbs) -> Limbs {
+    // Low and high halves are added in two chains of carries, which compilers turn into plain adc.
     // Invariant: t < y + r < 2^256 between rounds, so four limbs suffice and t4 cannot overflow.
     let mut t = [0u64; 4];
     for &d in x {
-        let (t0, c) = wide(y[0], d, t[0], 0);
-        let (t1, c) = wide(y[1], d, t[1], c);
-        let (t2, c) = wide(y[2], d, t[2], c);
-        let (t3, t4) = wide(y[3], d, t[3], c);
+        let ((l0, h0), (l1, h1)) = (wide(y[0], d), wide(y[1], d));
+        let ((l2, h2), (l3, h3)) = (wide(y[2], d), wide(y[3], d));
+        let (t0, o) = t[0].overflowing_add(l0);
+        let (t1, o) = carry(t[1], l1, o);
+        let (t2, o) = carry(t[2], l2, o);
+        let (t3, o) = carry(t[3], l3, o);
+        let t4 = u64::from(o);
+        let (t1, o) = t1.overflowing_add(h0);
+        let (t2, o) = carry(t2, h1, o);
+        let (t3, o) = carry(t3, h2, o);
+        let (t4, _) = carry(t4, h3, o);
         // q = -t0 / r mod 2^64, and (t0 + q r0) / 2^64 = q - (q >> 32) + carry of (t0 + q).
         let q = t0.wrapping_add(t0 << 32).wrapping_neg();
-        let c = q - (q >> 32) + u64::from(q.overflowing_add(t0).1);
-        let (u0, c) = wide(q, R[1], t1, c);
-        let (u1, c) = wide(q, R[2], t2, c);
-        let (u2, c) = wide(q, R[3], t3, c);
-        t = [u0, u1, u2, t4.wrapping_add(c)];
+        let h0 = q - (q >> 32) + u64::from(q.overflowing_add(t0).1);
+        let ((l1, h1), (l2, h2), (l3, h3)) = (wide(q, R[1]), wide(q, R[2]), wide(q, R[3]));
+        let (t1, o) = t1.overflowing_add(h0);
+        let (t2, o) = carry(t2, h1, o);
+        let (t3, o) = carry(t3, h2, o);
+        let (t4, _) = carry(t4, h3, o);
+        let (t1, o) = t1.overflowing_add(l1);
+        let (t2, o) = carry(t2, l2, o);
+        let (t3, o) = carry(t3, l3, o);
+        let (t4, _) = carry(t4, 0, o);
+        t = [t1, t2, t3, t4];
     }
     t
 }
