@@ -112,3 +112,95 @@ pub(crate) unsafe trait Lanes: Words + Send + Sync + 'static {
     /// As for [`Pointwise::body`], and the processor has the instructions.
     unsafe fn pointwise(op: &Pointwise<Self>, at: usize, a: *mut Scalar, b: *const Scalar, c: *const Scalar);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::{self, Limbs, R, R2};
+    use ff::Field;
+
+    /// Values below `2r` at the edges, as they may lie in memory between passes.
+    const EDGES: [Limbs; LANES] = [
+        [0; 4],
+        [1, 0, 0, 0],
+        [R[0] - 1, R[1], R[2], R[3]],
+        R,
+        [R[0] + 1, R[1], R[2], R[3]],
+        [R2[0] - 1, R2[1], R2[2], R2[3]],
+        [u64::MAX, u64::MAX, u64::MAX, R[3] - 1],
+        [0, 0, 0, 1 << 63],
+    ];
+
+    fn rotated(by: usize) -> [Limbs; LANES] {
+        std::array::from_fn(|l| EDGES[(l + by) % LANES])
+    }
+
+    fn reduced(x: Limbs) -> Scalar {
+        field::scalar(field::reduce(&x))
+    }
+
+    fn load<V: Lanes>(x: &[Limbs; LANES]) -> V {
+        let x = x.map(field::scalar);
+        // SAFETY: eight neighbours; the caller has checked the processor.
+        unsafe { V::load(x.as_ptr(), 1) }
+    }
+
+    fn canonical<V: Lanes>(v: V) -> [Scalar; LANES] {
+        let mut out = [Scalar::ZERO; LANES];
+        // SAFETY: as above.
+        unsafe { v.canonical().store(out.as_mut_ptr(), 1) };
+        out
+    }
+
+    /// Random values never come near the edges of lazy arithmetic, so each operation meets them here.
+    fn agrees_at_every_edge<V: Lanes>() {
+        for by in 0..LANES {
+            let (xs, ys) = (rotated(0), rotated(by));
+            let (x, y) = (load::<V>(&xs), load::<V>(&ys));
+            let is = |v: V, what: &str, f: &dyn Fn(Scalar, Scalar) -> Scalar| {
+                let got = canonical(v);
+                for l in 0..LANES {
+                    assert_eq!(got[l], f(reduced(xs[l]), reduced(ys[l])), "{what}, {by}, lane {l}");
+                }
+            };
+            is(x, "load", &|a, _| a);
+            is(x.sub(y).settle(), "sub", &|a, b| a - b);
+            is(x.sub_twice(y.add(y)).settle(), "sub_twice", &|a, b| a - b - b);
+            // As high as a column transform gets: x + 12 y < 26 r.
+            let mut high = x;
+            let mut k = Scalar::ZERO;
+            for _ in 0..12 {
+                high = high.add(y);
+                k += Scalar::ONE;
+                is(high.settle(), "sum", &|a, b| a + b * k);
+                is(high.sub(y).settle(), "sum less", &|a, b| a + b * (k - Scalar::ONE));
+            }
+            for c in [Scalar::ZERO, Scalar::ONE, -Scalar::ONE, Scalar::from(7).invert().unwrap()] {
+                let f = V::factor(&c);
+                is(high.mul(&f), "mul", &|a, b| (a + b * k) * c);
+                is(x.sub(high.mul(&f)).settle(), "butterfly", &|a, b| a - (a + b * k) * c);
+                is(x.mul(&f).mul(&f), "mul twice", &|a, _| a * c * c);
+            }
+            let m = V::multipliers(&ys.map(reduced));
+            is(high.mul_each(&m), "mul_each", &|a, b| (a + b * k) * b);
+            is(x.mul_each(&m.mul_each(&m).multiplier()), "multiplier", &|a, b| a * b * b);
+            is(x.product(load(&ys.map(|y| field::reduce(&y)))), "product", &|a, b| a * b);
+            for (lane, y) in ys.iter().enumerate() {
+                is(high.mul_lane(&m, lane), "mul_lane", &|a, b| (a + b * k) * reduced(*y));
+            }
+        }
+    }
+
+    #[test]
+    fn portable_agrees_with_blst_at_every_edge() {
+        agrees_at_every_edge::<portable::Portable>();
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn ifma_agrees_with_blst_at_every_edge() {
+        if Backend::Ifma.is_available() {
+            agrees_at_every_edge::<ifma::Ifma>();
+        }
+    }
+}
