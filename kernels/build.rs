@@ -28,7 +28,7 @@ fn main() {
         }
         println!("cargo:rustc-link-arg=-fsanitize=address,undefined");
     }
-    for file in ["host.cpp", "field.cu", "curve.cu"] {
+    for file in ["host.cpp", "field.cu", "curve.cu", "ntt.cu"] {
         build.file(format!("cuda/{file}"));
     }
     if let Err(error) = build.try_compile("prestage_kernels_host") {

@@ -8,13 +8,20 @@ using prestage::u64;
 extern "C" {
 void prestage_family_field();
 void prestage_family_curve();
+void prestage_family_ntt();
+
+// A use of every family's translation unit, so that a linker keeps them all.
+static void link_families() {
+    prestage_family_field();
+    prestage_family_curve();
+    prestage_family_ntt();
+}
 
 // Runs `name` over the whole grid. Returns 0, or 1 with a message of at most `capacity` bytes, NUL included.
 int prestage_host_launch(const char* name, const prestage::Launch* launch, void* const* args, u32 arguments,
                          char* message, u64 capacity) noexcept {
     try {
-        prestage_family_field();
-        prestage_family_curve();
+        link_families();
         const prestage::Entry* e = prestage::Entry::head();
         while (e != nullptr && std::strcmp(e->name, name) != 0) e = e->next;
         if (e == nullptr) throw std::invalid_argument("no such kernel");
@@ -45,8 +52,7 @@ int prestage_host_launch(const char* name, const prestage::Launch* launch, void*
 
 // The name of kernel number `i`, or null past the last.
 const char* prestage_host_kernel(u32 i) noexcept {
-    prestage_family_field();
-    prestage_family_curve();
+    link_families();
     const prestage::Entry* e = prestage::Entry::head();
     while (e != nullptr && i > 0) {
         e = e->next;

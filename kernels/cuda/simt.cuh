@@ -22,6 +22,8 @@ using u64 = unsigned long long;
 #define PS_UNROLL _Pragma("unroll")
 #define PS_ROLLED _Pragma("unroll 1")
 #define PS_CHECK(condition) ((void)0)
+// A structure passed to a kernel by value and read in place, without a copy on the stack.
+#define PS_PARAMETER const __grid_constant__
 #else
 #define PS_FN inline
 #define PS_CALL inline
@@ -29,6 +31,7 @@ using u64 = unsigned long long;
 #define PS_TABLE static constexpr
 #define PS_UNROLL
 #define PS_ROLLED
+#define PS_PARAMETER const
 // An invariant of the arithmetic: checked in every host build, free on the device.
 #define PS_CHECK(condition)                                                                                  \
     do {                                                                                                     \

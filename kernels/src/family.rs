@@ -20,10 +20,12 @@ const HEADERS: &[Source] = &[
     source!("simt.cuh"),
     source!("carry.cuh"),
     source!("fr.cuh"),
+    source!("fr_prepared.cuh"),
     source!("fq.cuh"),
     source!("fq_inverse.cuh"),
     source!("fq2.cuh"),
     source!("curve.cuh"),
+    source!("ntt.cuh"),
 ];
 
 /// A group of kernels that is compiled and loaded as one module.
@@ -34,11 +36,13 @@ pub enum Family {
     Field,
     /// Every routine of G1 and G2 over arrays, for comparing a device with the host.
     Curve,
+    /// Transforms over Fr and pointwise steps.
+    Ntt,
 }
 
 impl Family {
-    /// All families, in the order of their names' dependencies.
-    pub const ALL: &'static [Self] = &[Self::Field, Self::Curve];
+    /// All families.
+    pub const ALL: &'static [Self] = &[Self::Field, Self::Curve, Self::Ntt];
 
     /// The name used in files and on the command line.
     #[must_use]
@@ -46,6 +50,7 @@ impl Family {
         match self {
             Self::Field => "field",
             Self::Curve => "curve",
+            Self::Ntt => "ntt",
         }
     }
 
@@ -55,6 +60,7 @@ impl Family {
         match self {
             Self::Field => source!("field.cu"),
             Self::Curve => source!("curve.cu"),
+            Self::Ntt => source!("ntt.cu"),
         }
     }
 

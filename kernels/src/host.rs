@@ -8,7 +8,7 @@ use std::{
     iter,
 };
 
-use crate::{Args, Error};
+use crate::{Error, Launch};
 
 /// The order in which a phase between two barriers visits the threads of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,17 +20,6 @@ pub enum Order {
     Backwards,
     /// A new permutation at every phase, from this seed.
     Shuffled(u64),
-}
-
-/// The size of a launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dims {
-    /// Blocks: columns and rows.
-    pub grid: (u32, u32),
-    /// Threads per block.
-    pub block: u32,
-    /// Dynamic shared memory per block, in bytes.
-    pub shared_bytes: u32,
 }
 
 #[repr(C)]
@@ -78,23 +67,23 @@ pub fn kernels() -> Vec<&'static str> {
 ///
 /// The arguments must have the types of the kernel's parameters, and pointers must be valid for what the kernel
 /// reads and writes through them.
-pub unsafe fn launch(kernel: &str, dims: Dims, order: Order, mut args: Args) -> Result<(), Error> {
-    let failed = |message: String| Error::Host { kernel: kernel.to_owned(), message };
-    let name = CString::new(kernel).map_err(|e| failed(e.to_string()))?;
+pub unsafe fn launch(launch: &Launch, order: Order) -> Result<(), Error> {
+    let failed = |message: String| Error::Host { kernel: launch.kernel.to_owned(), message };
+    let name = CString::new(launch.kernel).map_err(|e| failed(e.to_string()))?;
     let (order, seed) = match order {
         Order::Forwards => (0, 0),
         Order::Backwards => (1, 0),
         Order::Shuffled(seed) => (2, seed),
     };
     let raw = RawLaunch {
-        grid_x: dims.grid.0,
-        grid_y: dims.grid.1,
-        block: dims.block,
-        shared_bytes: dims.shared_bytes,
+        grid_x: launch.grid.0,
+        grid_y: launch.grid.1,
+        block: launch.block,
+        shared_bytes: launch.shared_bytes,
         order,
         seed,
     };
-    let pointers = args.pointers();
+    let pointers = launch.args.pointers();
     let count = u32::try_from(pointers.len()).map_err(|e| failed(e.to_string()))?;
     let mut message: Vec<u8> = iter::repeat_n(0, 512).collect();
     // SAFETY: `name` is NUL-terminated, `raw` and `pointers` live through the call, `message` has 512 bytes, and

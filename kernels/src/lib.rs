@@ -1,22 +1,23 @@
 #![doc = include_str!("../README.md")]
 
 mod arch;
-mod args;
 mod cache;
 pub mod check;
 mod error;
 mod family;
 #[cfg(feature = "host")]
 pub mod host;
+mod launch;
+pub mod ntt;
 #[cfg(feature = "cuda")]
 mod nvrtc;
 mod version;
 
 pub use arch::{Arch, Capability, Form, Target};
-pub use args::{Args, Argument};
 pub use cache::{Cache, Entry, Image, State, check_driver};
 pub use error::Error;
 pub use family::{Family, Source};
+pub use launch::{Args, Argument, Launch};
 #[cfg(feature = "cuda")]
 pub use nvrtc::{Built, Compiler, build, driver_version, module};
 pub use version::Version;

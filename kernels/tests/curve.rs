@@ -9,7 +9,7 @@ use blstrs::{G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use common::*;
 use group::{Curve, Group, prime::PrimeCurveAffine};
 use prestage_kernels::{
-    Args,
+    Args, Launch,
     check::CurveOp,
     host::{self, Order},
 };
@@ -26,7 +26,7 @@ fn check_g1(pairs: &[(G1Affine, G1Affine)], z: &[Fq12], block: u32, order: Order
         let args = Args::new().with(op as u32).with(out.as_mut_ptr()).with(a.as_ptr()).with(b.as_ptr());
         let args = args.with(z.as_ptr()).with(n as u64);
         // SAFETY: n elements behind each pointer.
-        unsafe { host::launch("g1_check", dims(n, block), order, args).unwrap() };
+        unsafe { host::launch(&Launch::elementwise("g1_check", n as u64, block, args), order).unwrap() };
         for (i, (p, q)) in pairs.iter().enumerate() {
             let expected = match op {
                 CurveOp::Double => G1Projective::from(p).double(),
@@ -47,7 +47,7 @@ fn check_g2(pairs: &[(G2Affine, G2Affine)], z: &[Fq24], block: u32, order: Order
         let args = Args::new().with(op as u32).with(out.as_mut_ptr()).with(a.as_ptr()).with(b.as_ptr());
         let args = args.with(z.as_ptr()).with(n as u64);
         // SAFETY: n elements behind each pointer.
-        unsafe { host::launch("g2_check", dims(n, block), order, args).unwrap() };
+        unsafe { host::launch(&Launch::elementwise("g2_check", n as u64, block, args), order).unwrap() };
         for (i, (p, q)) in pairs.iter().enumerate() {
             let expected = match op {
                 CurveOp::Double => G2Projective::from(p).double(),
@@ -104,7 +104,7 @@ fn m6_sums_through_infinity() {
         let args =
             Args::new().with(out.as_mut_ptr()).with(s.as_ptr()).with(b.as_ptr()).with(steps).with(1u64);
         // SAFETY: one element behind each pointer.
-        unsafe { host::launch("g1_chain", dims(1, 1), Order::Forwards, args).unwrap() };
+        unsafe { host::launch(&Launch::elementwise("g1_chain", 1, 1, args), Order::Forwards).unwrap() };
         let expected = (G1Projective::from(start) + q * Scalar::from(u64::from(steps))).to_affine();
         assert_eq!(out[0], g1_limbs(&expected), "{steps} steps");
     }

@@ -9,7 +9,7 @@ use blstrs::{Fp, Fp2, Scalar};
 use common::*;
 use ff::{Field, PrimeField};
 use prestage_kernels::{
-    Args, Error,
+    Args, Error, Launch,
     check::{FqOp, FrOp},
     host::{self, Order},
 };
@@ -237,7 +237,7 @@ fn m6_chains_of_dependent_operations() {
     let (wl, yl): ([Fr8; 1], [Fr8; 1]) = ([limbs(&w)], [limbs(&y)]);
     let args = with_pointer(with_pointer(args, &wl), &yl).with(steps).with(1u64);
     // SAFETY: one element behind each pointer.
-    unsafe { host::launch("fr_chain", dims(1, 1), Order::Forwards, args).unwrap() };
+    unsafe { host::launch(&Launch::elementwise("fr_chain", 1, 1, args), Order::Forwards).unwrap() };
     let expected = (0..steps).fold(x, |v, _| v * w + v - y);
     assert_eq!(scalar(v[0]), expected);
 
@@ -247,7 +247,7 @@ fn m6_chains_of_dependent_operations() {
     let (wl, yl): ([Fq12; 1], [Fq12; 1]) = ([limbs(&w)], [limbs(&y)]);
     let args = with_pointer(with_pointer(args, &wl), &yl).with(steps).with(1u64);
     // SAFETY: one element behind each pointer.
-    unsafe { host::launch("fq_chain", dims(1, 1), Order::Forwards, args).unwrap() };
+    unsafe { host::launch(&Launch::elementwise("fq_chain", 1, 1, args), Order::Forwards).unwrap() };
     let expected = (0..steps).fold(x, |v, _| v * w + v.square() - y);
     assert_eq!(fp(v[0]), expected);
 }

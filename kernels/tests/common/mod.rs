@@ -6,8 +6,8 @@ use blstrs::{Fp, Fp2, G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use ff::Field;
 use group::{Curve, Group, prime::PrimeCurveAffine};
 use prestage_kernels::{
-    Args, Argument, Error,
-    host::{self, Dims, Order},
+    Args, Argument, Error, Launch,
+    host::{self, Order},
 };
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
@@ -152,14 +152,9 @@ pub fn order() -> impl Strategy<Value = Order> {
     prop_oneof![Just(Order::Forwards), Just(Order::Backwards), any::<u64>().prop_map(Order::Shuffled)]
 }
 
-/// Enough blocks of `block` threads for n elements.
-pub fn dims(n: usize, block: u32) -> Dims {
-    Dims { grid: (n.div_ceil(block as usize) as u32, 1), block, shared_bytes: 0 }
-}
-
 /// `kernel(op, out, inputs…, n)` over n elements, `block` threads a block.
 pub fn map<O: Copy, T: Copy>(
-    kernel: &str,
+    kernel: &'static str,
     op: u32,
     zero: O,
     inputs: &[&[T]],
@@ -175,7 +170,7 @@ pub fn map<O: Copy, T: Copy>(
     }
     args = args.with(n as u64);
     // SAFETY: the check kernels read and write n elements through each pointer.
-    unsafe { host::launch(kernel, dims(n, block), order, args)? };
+    unsafe { host::launch(&Launch::elementwise(kernel, n as u64, block, args), order)? };
     Ok(out)
 }
 

@@ -1,4 +1,5 @@
-//! Kernel arguments in the form that `cuLaunchKernel` takes, used on the device and on the host alike.
+//! Launches, and kernel arguments in the form that `cuLaunchKernel` takes: the same for a device and the host
+//! build.
 
 use std::ffi::c_void;
 
@@ -59,7 +60,32 @@ impl Args {
 
     /// One pointer per argument, valid while `self` is neither changed nor dropped.
     #[must_use]
-    pub fn pointers(&mut self) -> Vec<*mut c_void> {
-        self.values.iter_mut().map(|v| v.as_mut_ptr().cast()).collect()
+    pub fn pointers(&self) -> Vec<*mut c_void> {
+        // `cuLaunchKernel` asks for mutable pointers and only reads through them.
+        self.values.iter().map(|v| v.as_ptr().cast_mut().cast()).collect()
+    }
+}
+
+/// One kernel over one grid.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The kernel's name.
+    pub kernel: &'static str,
+    /// Blocks: columns and rows.
+    pub grid: (u32, u32),
+    /// Threads per block.
+    pub block: u32,
+    /// Dynamic shared memory per block, in bytes.
+    pub shared_bytes: u32,
+    /// The arguments.
+    pub args: Args,
+}
+
+impl Launch {
+    /// One thread for each of `n` elements in blocks of `block` threads, no shared memory.
+    #[must_use]
+    pub fn elementwise(kernel: &'static str, n: u64, block: u32, args: Args) -> Self {
+        let blocks = u32::try_from(n.div_ceil(u64::from(block.max(1)))).unwrap_or(u32::MAX);
+        Self { kernel, grid: (blocks.max(1), 1), block, shared_bytes: 0, args }
     }
 }

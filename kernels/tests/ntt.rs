@@ -1,0 +1,340 @@
+//! Row M6 for the transforms: the host build of each pass, combined as on a device, against evaluation by Horner's
+//! rule with blstrs; every order, direction, shift, factor form and generator; thread order forwards, backwards
+//! and shuffled.
+#![cfg(feature = "host")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod common;
+
+use blstrs::Scalar;
+use common::*;
+use ff::Field;
+use prestage_kernels::{
+    Args, Launch,
+    host::{self, Order as Threads},
+    ntt::{Flavour, Form, Fr, Generator, Order, Plan, Tables},
+};
+use proptest::prelude::*;
+
+fn root(lg: u32, generator: Generator) -> Scalar {
+    let g = Scalar::from(if generator == Generator::Seven { 7 } else { 5 });
+    // r - 1 = 2^32·t.
+    let t = (-Scalar::ONE).to_bytes_le();
+    let t: [u64; 4] = std::array::from_fn(|i| u64::from_le_bytes(t[8 * i..8 * i + 8].try_into().unwrap()));
+    let shifted: [u64; 4] = std::array::from_fn(|i| t[i] >> 32 | if i < 3 { t[i + 1] << 32 } else { 0 });
+    let mut w = g.pow_vartime(shifted);
+    for _ in lg..32 {
+        w = w.square();
+    }
+    w
+}
+fn to_fr(s: Scalar) -> Fr {
+    Fr(limbs(&s))
+}
+fn values(v: &[Fr]) -> Vec<Scalar> {
+    v.iter()
+        .map(|x| {
+            assert!(less(x.0, R), "stored values are canonical");
+            scalar(x.0)
+        })
+        .collect()
+}
+fn reversed(i: usize, lg: u32) -> usize {
+    if lg == 0 { 0 } else { i.reverse_bits() >> (usize::BITS - lg) }
+}
+fn run(launches: &[Launch], threads: Threads) {
+    for launch in launches {
+        // SAFETY: the launches come from the crate, over buffers of the sizes that it asks for.
+        unsafe { host::launch(launch, threads).unwrap() };
+    }
+}
+/// Σ x_j z^j.
+fn horner(x: &[Scalar], z: Scalar) -> Scalar {
+    x.iter().rev().fold(Scalar::ZERO, |s, c| s * z + c)
+}
+/// Tables in their own memory.
+struct Filled {
+    tables: Tables,
+    _memory: Vec<Fr>,
+}
+fn fill(plan: &Plan, flavour: Flavour, form: Form, threads: Threads) -> Filled {
+    let bytes = Tables::bytes(plan, &flavour, form);
+    let mut memory = vec![Fr([0xffff_ffff; 8]); bytes as usize / 32];
+    let tables = Tables::new(plan, &flavour, form, memory.as_mut_ptr());
+    run(tables.launches(), threads);
+    Filled { tables, _memory: memory }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    order: Order,
+    inverse: bool,
+    shifted: bool,
+    form: Form,
+    generator: Generator,
+    threads: Threads,
+}
+
+/// A transform of random values against its definition, at every point or at some.
+fn check(plan: &Plan, case: Case, seed: u64, polynomials: usize) {
+    let (lg, n) = (plan.log_size(), 1usize << plan.log_size());
+    let w = root(lg, case.generator);
+    let (f, n_inverse) = (Scalar::from(7), Scalar::from(n as u64).invert().unwrap());
+    let w = if case.inverse { w.invert().unwrap() } else { w };
+    let flavour = Flavour {
+        root: to_fr(w),
+        inverse: case.inverse,
+        shift: case.shifted.then(|| to_fr(f)),
+        scale: case.inverse.then(|| to_fr(n_inverse)),
+    };
+    let filled = fill(plan, flavour, case.form, case.threads);
+    let x: Vec<Vec<Scalar>> = (0..polynomials as u64)
+        .map(|p| (0..n as u64).map(|i| random_scalar(seed ^ p << 40 ^ i)).collect())
+        .collect();
+    let place = |i: usize, is_reversed: bool| if is_reversed { reversed(i, lg) } else { i };
+    let mut input: Vec<Vec<Fr>> = x
+        .iter()
+        .map(|x| (0..n).map(|i| to_fr(x[place(i, case.order == Order::ReversedToNatural)])).collect())
+        .collect();
+    let mut output = vec![vec![Fr([0xffff_ffff; 8]); n]; polynomials];
+    let ins: Vec<*mut Fr> = input.iter_mut().map(Vec::as_mut_ptr).collect();
+    let outs: Vec<*mut Fr> = output.iter_mut().map(Vec::as_mut_ptr).collect();
+    // In place for every other seed, where that is allowed.
+    let in_place = seed % 2 == 0 && case.order != Order::Natural;
+    run(&plan.transform(case.order, &filled.tables, &ins, if in_place { &ins } else { &outs }), case.threads);
+    for (x, y) in x.iter().zip(if in_place { &input } else { &output }) {
+        let y = values(y);
+        let step = (n / 64).max(1) | 1;
+        for k in (0..n).step_by(step).chain([n - 1]) {
+            let point = w.pow_vartime([k as u64]);
+            let scale = if case.inverse { n_inverse } else { Scalar::ONE };
+            let expected = match (case.shifted, case.order) {
+                (false, _) => horner(x, point) * scale,
+                (true, Order::ReversedToNatural) => horner(x, point * f) * scale,
+                (true, _) => horner(x, point) * scale * f.pow_vartime([k as u64]),
+            };
+            assert_eq!(
+                y[place(k, case.order == Order::NaturalToReversed)],
+                expected,
+                "2^{lg} {case:?} output {k}"
+            );
+        }
+    }
+}
+
+const ORDERS: [Order; 3] = [Order::NaturalToReversed, Order::ReversedToNatural, Order::Natural];
+const FORMS: [Form; 3] = [Form::One, Form::Split, Form::Levels];
+const GENERATORS: [Generator; 2] = [Generator::Seven, Generator::Five];
+
+/// Every size to 2^11 in every order, direction, with and without a shift, both generators.
+#[test]
+fn m6_every_size_order_direction_and_shift() {
+    for lg in 0..=11u32 {
+        let plan = |generator| Plan::new(lg, generator);
+        for (i, order) in ORDERS.into_iter().enumerate() {
+            for bits in 0..8u32 {
+                let (inverse, shifted) = (bits & 1 == 1, bits & 2 == 2);
+                let generator = GENERATORS[(bits >> 2) as usize];
+                let form = FORMS[(i + bits as usize + lg as usize) % 3];
+                let threads = [Threads::Forwards, Threads::Backwards, Threads::Shuffled(u64::from(lg))]
+                    [(i + lg as usize + bits as usize / 3) % 3];
+                let case = Case { order, inverse, shifted, form, generator, threads };
+                check(&plan(generator), case, u64::from(lg * 8 + bits), 1);
+            }
+        }
+    }
+}
+
+/// Splits into two, three and four passes, equal and not, with every remainder of the bits by three.
+#[test]
+fn m6_every_kind_of_split() {
+    let splits: [&[u32]; 14] = [
+        &[3, 3],
+        &[3, 4],
+        &[5, 3],
+        &[4, 6],
+        &[7, 3],
+        &[6, 5],
+        &[8, 4],
+        &[3, 3, 3],
+        &[4, 3, 5],
+        &[3, 5, 4],
+        &[3, 3, 3, 3],
+        &[10, 3],
+        &[3, 10],
+        &[4, 9],
+    ];
+    for (i, split) in splits.into_iter().enumerate() {
+        for (j, order) in ORDERS.into_iter().enumerate() {
+            let generator = GENERATORS[(i + j) % 2];
+            let plan = Plan::with_passes(split, generator).unwrap();
+            let threads = [Threads::Backwards, Threads::Shuffled(i as u64), Threads::Forwards][(i + j) % 3];
+            let case = Case {
+                order,
+                inverse: (i + j) % 2 == 0,
+                shifted: i % 3 != 0,
+                form: FORMS[(i + 2 * j) % 3],
+                generator,
+                threads,
+            };
+            check(&plan, case, i as u64, 1 + j % 3);
+        }
+    }
+    assert_eq!(Plan::with_passes(&[2, 5], Generator::Seven), None);
+    assert_eq!(Plan::with_passes(&[11], Generator::Seven), None);
+    assert_eq!(Plan::with_passes(&[], Generator::Seven), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn m6_any_split_any_values(
+        split in prop::collection::vec(3u32..=5, 1..=3), order in prop::sample::select(&ORDERS[..]), inverse: bool, shifted: bool,
+        form in prop::sample::select(&FORMS[..]), generator in prop::sample::select(&GENERATORS[..]), threads in order(), seed: u64,
+    ) {
+        prop_assume!(split.iter().sum::<u32>() <= 12);
+        let plan = Plan::with_passes(&split, generator).unwrap();
+        check(&plan, Case { order, inverse, shifted, form, generator, threads }, seed, 1);
+    }
+}
+
+/// The default plans cover every size with passes that fit a tile.
+#[test]
+fn plans_cover_every_size() {
+    for lg in 0..=32 {
+        let plan = Plan::new(lg, Generator::Seven);
+        assert!(lg < 3 || plan.passes().iter().sum::<u32>() == lg, "{plan:?}");
+        assert!(plan.passes().iter().all(|b| (3..=10).contains(b)), "{plan:?}");
+    }
+    assert_eq!(Plan::new(27, Generator::Seven).passes(), [9, 9, 9]);
+    assert_eq!(Plan::new(20, Generator::Seven).passes(), [8, 6, 6]);
+}
+
+/// Inputs at the edges of the field: zeros, ones, r − 1 everywhere, one value alone.
+#[test]
+fn m6_structured_values() {
+    let lg = 9;
+    let n = 1usize << lg;
+    for generator in GENERATORS {
+        let plan = Plan::with_passes(&[5, 4], generator).unwrap();
+        let w = root(lg, generator);
+        let flavour = Flavour { root: to_fr(w), inverse: false, shift: None, scale: None };
+        let filled = fill(&plan, flavour, Form::Split, Threads::Forwards);
+        let inputs: [Box<dyn Fn(usize) -> Scalar>; 5] = [
+            Box::new(|_| Scalar::ZERO),
+            Box::new(|_| Scalar::ONE),
+            Box::new(|_| -Scalar::ONE),
+            Box::new(|i| if i == 17 { -Scalar::ONE } else { Scalar::ZERO }),
+            Box::new(|i| if i % 2 == 0 { Scalar::ONE } else { -Scalar::ONE }),
+        ];
+        for value in inputs {
+            let x: Vec<Scalar> = (0..n).map(value).collect();
+            let mut v: Vec<Fr> = x.iter().map(|&s| to_fr(s)).collect();
+            let p = v.as_mut_ptr();
+            run(&plan.transform(Order::NaturalToReversed, &filled.tables, &[p], &[p]), Threads::Backwards);
+            let y = values(&v);
+            for k in 0..n {
+                assert_eq!(y[reversed(k, lg)], horner(&x, w.pow_vartime([k as u64])), "output {k}");
+            }
+        }
+    }
+}
+
+/// The whole quotient as the prover runs it: a, b, c to the coset, then the inverse of (a·b − c)/z. Its
+/// coefficients satisfy A·B − C = H·(X^n − 1) at a random point.
+#[test]
+fn m6_quotient() {
+    let splits: [&[u32]; 6] = [&[], &[3], &[7], &[4, 3], &[5, 5], &[3, 4, 3]];
+    for (i, split) in splits.into_iter().enumerate() {
+        for generator in GENERATORS {
+            let plan = if split.is_empty() {
+                Plan::new(2, generator)
+            } else {
+                Plan::with_passes(split, generator).unwrap()
+            };
+            let (lg, n) = (plan.log_size(), 1usize << plan.log_size());
+            let threads = [Threads::Forwards, Threads::Backwards, Threads::Shuffled(5)][i % 3];
+            let (w, g) = (root(lg, generator), Scalar::from(7));
+            let n_inverse = Scalar::from(n as u64).invert().unwrap();
+            let z_inverse = (g.pow_vartime([n as u64]) - Scalar::ONE).invert().unwrap();
+            let w_inverse = w.invert().unwrap();
+            let make = |root, inverse, shift: Option<Scalar>, scale: Option<Scalar>, form| {
+                let flavour =
+                    Flavour { root: to_fr(root), inverse, shift: shift.map(to_fr), scale: scale.map(to_fr) };
+                fill(&plan, flavour, form, threads)
+            };
+            let onto = make(w_inverse, true, Some(g), Some(n_inverse), FORMS[i % 3]);
+            let forward = make(w, false, None, None, FORMS[(i + 1) % 3]);
+            let back =
+                make(w_inverse, true, g.invert().into(), Some(n_inverse * z_inverse), FORMS[(i + 2) % 3]);
+
+            let a: Vec<Scalar> = (0..n as u64).map(|k| random_scalar(k + 1000)).collect();
+            let b: Vec<Scalar> = (0..n as u64).map(|k| random_scalar(k + 2000)).collect();
+            let c: Vec<Scalar> = a.iter().zip(&b).map(|(x, y)| x * y).collect();
+            let mut v: Vec<Vec<Fr>> =
+                [&a, &b, &c].iter().map(|x| x.iter().map(|&s| to_fr(s)).collect()).collect();
+            let p: Vec<*mut Fr> = v.iter_mut().map(Vec::as_mut_ptr).collect();
+            run(&plan.to_coset(&onto.tables, &forward.tables, &p), threads);
+            run(&plan.quotient(&back.tables, [p[0], p[1], p[2]], p[0]), threads);
+            let reversed_h = values(&v[0]);
+            let h: Vec<Scalar> = (0..n).map(|k| reversed_h[reversed(k, lg)]).collect();
+            assert_eq!(h[n - 1], Scalar::ZERO);
+
+            // A polynomial's value off the domain, from its values on it (Lagrange).
+            let x = random_scalar(77);
+            let zx = x.pow_vartime([n as u64]) - Scalar::ONE;
+            let at = |values: &[Scalar]| {
+                (0..n as u64).fold(Scalar::ZERO, |s, k| {
+                    let wk = w.pow_vartime([k]);
+                    s + values[k as usize] * wk * zx * n_inverse * (x - wk).invert().unwrap()
+                })
+            };
+            assert_eq!(at(&a) * at(&b) - at(&c), horner(&h, x) * zx, "{split:?} {generator:?}");
+        }
+    }
+}
+
+/// The pointwise kernels.
+#[test]
+fn m6_pointwise() {
+    let lg = 6;
+    let n = 1usize << lg;
+    let s: Vec<Vec<Scalar>> =
+        (0..3u64).map(|k| (0..n as u64).map(|i| random_scalar(i + 100 * k)).collect()).collect();
+    let v: Vec<Vec<Fr>> = s.iter().map(|x| x.iter().map(|&s| to_fr(s)).collect()).collect();
+    let mut out = vec![Fr([0; 8]); n];
+    let k = Scalar::from(11);
+
+    let args = Args::new().with(out.as_mut_ptr()).with(v[0].as_ptr()).with(v[1].as_ptr()).with(v[2].as_ptr());
+    run(
+        &[Launch::elementwise("fr_quotient", n as u64, 48, args.with(to_fr(k)).with(n as u64))],
+        Threads::Backwards,
+    );
+    assert!(values(&out).iter().enumerate().all(|(i, &y)| y == (s[0][i] * s[1][i] - s[2][i]) * k));
+
+    let args = Args::new().with(out.as_mut_ptr()).with(v[0].as_ptr()).with(v[1].as_ptr()).with(n as u64);
+    run(&[Launch::elementwise("fr_product", n as u64, 48, args)], Threads::Shuffled(1));
+    assert!(values(&out).iter().enumerate().all(|(i, &y)| y == s[0][i] * s[1][i]));
+
+    let args = Args::new().with(out.as_mut_ptr()).with(v[2].as_ptr()).with(lg);
+    run(&[Launch::elementwise("fr_bit_reverse", n as u64, 128, args)], Threads::Forwards);
+    assert!(values(&out).iter().enumerate().all(|(i, &y)| y == s[2][reversed(i, lg)]));
+
+    let f = Scalar::from(3);
+    let mut powers = vec![Fr([0; 8]); 64];
+    let args = Args::new().with(powers.as_mut_ptr()).with(to_fr(k)).with(to_fr(f));
+    run(&[Launch::elementwise("ntt_powers", 32, 32, args)], Threads::Forwards);
+    for is_reversed in [false, true] {
+        let mut x = v[0].clone();
+        let args = Args::new().with(x.as_mut_ptr()).with(powers.as_ptr()).with(to_fr(k)).with(lg);
+        run(
+            &[Launch::elementwise("fr_scale", n as u64, 32, args.with(u32::from(is_reversed)))],
+            Threads::Forwards,
+        );
+        for (i, y) in values(&x).into_iter().enumerate() {
+            let e = if is_reversed { reversed(i, lg) } else { i };
+            assert_eq!(y, s[0][i] * k * f.pow_vartime([e as u64]));
+        }
+    }
+}
