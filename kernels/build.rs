@@ -26,9 +26,12 @@ fn main() {
         {
             build.flag(flag);
         }
-        println!("cargo:rustc-link-arg=-fsanitize=address,undefined");
+        // The compiler driver is told `-nodefaultlibs` by rustc and would leave the runtimes out.
+        for library in ["asan", "ubsan"] {
+            println!("cargo:rustc-link-arg=-l{library}");
+        }
     }
-    for file in ["host.cpp", "field.cu", "curve.cu", "ntt.cu"] {
+    for file in ["host.cpp", "field.cu", "curve.cu", "ntt.cu", "msm_sort.cu", "msm_g1.cu", "msm_g2.cu"] {
         build.file(format!("cuda/{file}"));
     }
     if let Err(error) = build.try_compile("prestage_kernels_host") {

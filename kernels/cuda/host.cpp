@@ -9,12 +9,18 @@ extern "C" {
 void prestage_family_field();
 void prestage_family_curve();
 void prestage_family_ntt();
+void prestage_family_msm_sort();
+void prestage_family_msm_g1();
+void prestage_family_msm_g2();
 
 // A use of every family's translation unit, so that a linker keeps them all.
 static void link_families() {
     prestage_family_field();
     prestage_family_curve();
     prestage_family_ntt();
+    prestage_family_msm_sort();
+    prestage_family_msm_g1();
+    prestage_family_msm_g2();
 }
 
 // Runs `name` over the whole grid. Returns 0, or 1 with a message of at most `capacity` bytes, NUL included.

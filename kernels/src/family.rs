@@ -26,6 +26,8 @@ const HEADERS: &[Source] = &[
     source!("fq2.cuh"),
     source!("curve.cuh"),
     source!("ntt.cuh"),
+    source!("scan.cuh"),
+    source!("msm.cuh"),
 ];
 
 /// A group of kernels that is compiled and loaded as one module.
@@ -38,11 +40,18 @@ pub enum Family {
     Curve,
     /// Transforms over Fr and pointwise steps.
     Ntt,
+    /// Digits of scalars, and their sort into buckets.
+    MsmSort,
+    /// Bucket sums and reduction over G1.
+    MsmG1,
+    /// Bucket sums and reduction over G2.
+    MsmG2,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: &'static [Self] = &[Self::Field, Self::Curve, Self::Ntt];
+    pub const ALL: &'static [Self] =
+        &[Self::Field, Self::Curve, Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2];
 
     /// The name used in files and on the command line.
     #[must_use]
@@ -51,6 +60,9 @@ impl Family {
             Self::Field => "field",
             Self::Curve => "curve",
             Self::Ntt => "ntt",
+            Self::MsmSort => "msm_sort",
+            Self::MsmG1 => "msm_g1",
+            Self::MsmG2 => "msm_g2",
         }
     }
 
@@ -61,6 +73,9 @@ impl Family {
             Self::Field => source!("field.cu"),
             Self::Curve => source!("curve.cu"),
             Self::Ntt => source!("ntt.cu"),
+            Self::MsmSort => source!("msm_sort.cu"),
+            Self::MsmG1 => source!("msm_g1.cu"),
+            Self::MsmG2 => source!("msm_g2.cu"),
         }
     }
 

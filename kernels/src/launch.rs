@@ -89,3 +89,27 @@ impl Launch {
         Self { kernel, grid: (blocks.max(1), 1), block, shared_bytes: 0, args }
     }
 }
+
+/// Hands out places in one block of memory, device or host: addresses are computed, never followed.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    base: *mut u8,
+    used: u64,
+}
+
+impl Cursor {
+    pub(crate) fn new(base: *mut u8) -> Self {
+        Self { base, used: 0 }
+    }
+
+    /// `bytes` bytes, aligned to 32 when the base is.
+    pub(crate) fn take<T>(&mut self, bytes: u64) -> *mut T {
+        let at = self.base.wrapping_byte_add(usize::try_from(self.used).unwrap_or(usize::MAX));
+        self.used += bytes.next_multiple_of(32);
+        at.cast()
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+}

@@ -8,6 +8,7 @@ mod family;
 #[cfg(feature = "host")]
 pub mod host;
 mod launch;
+pub mod msm;
 pub mod ntt;
 #[cfg(feature = "cuda")]
 mod nvrtc;

@@ -4,7 +4,7 @@
 //! fill the tables of one [`Flavour`] of it in memory that the caller provides, and [`Plan::transform`] and its
 //! like which launches, in order, run it. They are the same on a device and on the host build.
 
-use crate::{Args, Argument, Launch};
+use crate::{Args, Argument, Launch, launch::Cursor};
 
 /// An element of Fr: 8 little-endian limbs, Montgomery form, as in blst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,9 @@ pub struct Plan {
     passes: Vec<u32>,
     generator: Generator,
 }
+
+/// The bytes of an element.
+const FR_BYTES: u64 = 32;
 
 /// The most bits of a tile: 2^10 elements in 32 KiB of shared memory, eight a thread.
 const TILE_BITS: u32 = 10;
@@ -333,21 +336,6 @@ pub struct Tables {
     launches: Vec<Launch>,
 }
 
-/// Hands out consecutive places.
-struct Cursor {
-    base: *mut Fr,
-    used: u64,
-}
-
-impl Cursor {
-    fn take(&mut self, elements: u64) -> *mut Fr {
-        // The memory may be a device's: the address is computed, never followed.
-        let at = self.base.wrapping_byte_add(usize::try_from(self.used * 32).unwrap_or(usize::MAX));
-        self.used += elements;
-        at
-    }
-}
-
 impl Tables {
     /// The bytes that [`Tables::new`] needs at its base, a multiple of 32.
     #[must_use]
@@ -386,8 +374,8 @@ impl Tables {
     }
 
     fn build(plan: &Plan, flavour: Flavour, form: Form, base: *mut Fr) -> (Self, u64) {
-        let mut cursor = Cursor { base, used: 0 };
-        let powers = cursor.take(64);
+        let mut cursor = Cursor::new(base.cast());
+        let powers: *mut Fr = cursor.take(64 * FR_BYTES);
         let shift = flavour.shift.unwrap_or(Fr::ONE);
         let args = Args::new().with(powers).with(flavour.root).with(shift);
         let mut launches =
@@ -396,7 +384,7 @@ impl Tables {
         let mut inner: Vec<(u32, *mut Fr)> = Vec::new();
         for &lr in &plan.passes {
             if inner.iter().all(|(bits, _)| *bits != lr) {
-                let at = cursor.take(4 << lr);
+                let at: *mut Fr = cursor.take(FR_BYTES * 4 << lr);
                 inner.push((lr, at));
                 let args = Args::new().with(at).with(powers.cast_const()).with(plan.lg).with(lr);
                 launches.push(elementwise("ntt_inner", 1 << lr, args));
@@ -416,7 +404,7 @@ impl Tables {
             match form {
                 Form::One | Form::Split => {
                     let parts = if form == Form::One { 1u32 } else { 2 };
-                    let at = cursor.take(n * u64::from(parts));
+                    let at: *mut Fr = cursor.take(FR_BYTES * n * u64::from(parts));
                     let args =
                         Args::new().with(at).with(powers.cast_const()).with(scale).with(plan.lg).with(lr);
                     launches.push(elementwise("ntt_factors", n, args.with(sh).with(digit).with(parts)));
@@ -424,7 +412,7 @@ impl Tables {
                 }
                 Form::Levels => {
                     let mut level = |bits: u32, squarings: *mut Fr, skip: u32, scale: Fr| {
-                        let at = cursor.take(4 << bits);
+                        let at: *mut Fr = cursor.take(FR_BYTES * 4 << bits);
                         let args = Args::new().with(at).with(squarings.cast_const()).with(scale).with(skip);
                         launches.push(elementwise("ntt_level", 1 << bits, args.with(1u32 << bits)));
                         at
@@ -448,6 +436,6 @@ impl Tables {
                 }
             }
         }
-        (Self { flavour, base, powers, inner, factors, launches }, cursor.used * 32)
+        (Self { flavour, base, powers, inner, factors, launches }, cursor.used())
     }
 }

@@ -2,7 +2,13 @@
 //! rule with blstrs; every order, direction, shift, factor form and generator; thread order forwards, backwards
 //! and shuffled.
 #![cfg(feature = "host")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    missing_docs
+)]
 
 mod common;
 
@@ -100,7 +106,7 @@ fn check(plan: &Plan, case: Case, seed: u64, polynomials: usize) {
     let ins: Vec<*mut Fr> = input.iter_mut().map(Vec::as_mut_ptr).collect();
     let outs: Vec<*mut Fr> = output.iter_mut().map(Vec::as_mut_ptr).collect();
     // In place for every other seed, where that is allowed.
-    let in_place = seed % 2 == 0 && case.order != Order::Natural;
+    let in_place = seed.is_multiple_of(2) && case.order != Order::Natural;
     run(&plan.transform(case.order, &filled.tables, &ins, if in_place { &ins } else { &outs }), case.threads);
     for (x, y) in x.iter().zip(if in_place { &input } else { &output }) {
         let y = values(y);

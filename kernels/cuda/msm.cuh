@@ -1,0 +1,127 @@
+// Bucket sums and their reduction, for G1 and G2.
+//
+// Buckets are summed in levels. A level cuts every bucket's list into slices of at most `size` terms, and one thread
+// sums one slice in XYZZ coordinates, whatever bucket it belongs to: skewed scalars cost nothing extra. A bucket of
+// one slice is added to its final sum; of the others, the slices' sums are the list of the next level. Terms of
+// level 0 are entries (index and sign) over the bases; of later levels, partial sums.
+#pragma once
+#include "curve.cuh"
+#include "simt.cuh"
+
+// The bucket of slice j: the last b < n with starts[b] ≤ j.
+PS_FN u32 bucket_of_slice(const u32* starts, u32 n, u32 j) {
+    u32 low = 0, high = n;
+    while (high - low > 1) {
+        const u32 middle = low + (high - low) / 2;
+        if (starts[middle] <= j) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+// A slice of a level: its bucket, its terms, and where its sum goes.
+struct Slice {
+    u32 bucket, first, end;
+    bool last;
+};
+// `counts` says how many terms each bucket has, `places` where they begin, or end if `ends`; `starts` is the number
+// of its first slice, with the total at starts[n]. False past the last slice.
+PS_FN bool slice_at(Slice& s, const u32* places, bool ends, const u32* counts, const u32* starts, u32 n, u32 size,
+                    u64 j) {
+    if (j >= starts[n]) return false;
+    s.bucket = bucket_of_slice(starts, n, u32(j));
+    const u32 k = u32(j) - starts[s.bucket], count = counts[s.bucket];
+    const u32 begin = places[s.bucket] - (ends ? count : 0), left = count - k * size;
+    s.first = begin + k * size;
+    s.end = s.first + (left < size ? left : size);
+    s.last = count <= size;
+    return true;
+}
+template <class F> PS_FN void finish_slice(const Slice& s, const Xyzz<F>& acc, u64 j, Xyzz<F>* buckets, Xyzz<F>* partial) {
+    if (s.last) buckets[s.bucket] = sum(buckets[s.bucket], acc);
+    else partial[j] = acc;
+}
+
+// Level 0: slices of entries.
+template <class F>
+PS_FN void sum_entries(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, const Affine<F>* bases, const u32* entries,
+                       const u32* ends, const u32* counts, const u32* starts, u32 n, u32 size) {
+    blk.each([&](u32 t) {
+        const u64 j = u64(blk.index()) * blk.dim() + t;
+        Slice s;
+        if (!slice_at(s, ends, true, counts, starts, n, size, j)) return;
+        Xyzz<F> acc = xyzz_infinity<F>();
+        PS_ROLLED for (u32 i = s.first; i < s.end; i++) {
+            const u32 entry = entries[i];
+            Affine<F> p = bases[entry & 0x7fffffffu];
+            if (entry >> 31) p = negate(p);
+            add_mixed(acc, p);
+        }
+        finish_slice(s, acc, j, buckets, partial);
+    });
+}
+// Later levels: slices of partial sums.
+template <class F>
+PS_FN void sum_partials(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, const Xyzz<F>* terms, const u32* offsets,
+                        const u32* counts, const u32* starts, u32 n, u32 size) {
+    blk.each([&](u32 t) {
+        const u64 j = u64(blk.index()) * blk.dim() + t;
+        Slice s;
+        if (!slice_at(s, offsets, false, counts, starts, n, size, j)) return;
+        Xyzz<F> acc = xyzz_infinity<F>();
+        PS_ROLLED for (u32 i = s.first; i < s.end; i++) acc = sum(acc, terms[i]);
+        finish_slice(s, acc, j, buckets, partial);
+    });
+}
+
+// Σ (b + 1)·buckets[b] over `each` consecutive buckets a thread, `chunks` threads a window of chunks·each buckets,
+// windows one after another: out[window·chunks + chunk]. With running sums from the top, Σ (k + 1)·S_k takes two
+// additions a bucket; the chunk's first index times its plain sum is added by doubling.
+template <class F>
+PS_FN void reduce_chunks(const Block& blk, Xyzz<F>* out, const Xyzz<F>* buckets, u32 each, u32 chunks, u32 windows) {
+    blk.each([&](u32 t) {
+        const u64 g = u64(blk.index()) * blk.dim() + t;
+        if (g >= u64(chunks) * windows) return;
+        const Xyzz<F>* b = buckets + g * each;
+        Xyzz<F> running = xyzz_infinity<F>(), total = xyzz_infinity<F>();
+        PS_ROLLED for (u32 k = each; k > 0; k--) {
+            running = sum(running, b[k - 1]);
+            total = sum(total, running);
+        }
+        const u32 first = u32(g % chunks) * each;
+        Xyzz<F> shifted = xyzz_infinity<F>();
+        PS_ROLLED for (u32 bit = 32; bit > 0; bit--) {
+            shifted = doubled(shifted);
+            if (first >> (bit - 1) & 1) shifted = sum(shifted, running);
+        }
+        out[g] = sum(total, shifted);
+    });
+}
+
+// out[row] = Σ in[row·n …  row·n + n), one block a row; shared memory: a point a thread. The number of threads must
+// be a power of two.
+template <class F> PS_FN void fold_rows(const Block& blk, Xyzz<F>* out, const Xyzz<F>* in, u32 n) {
+    const Shared<Xyzz<F>> sums = blk.shared<Xyzz<F>>(0, blk.dim());
+    blk.each([&](u32 t) {
+        Xyzz<F> acc = xyzz_infinity<F>();
+        PS_ROLLED for (u32 i = t; i < n; i += blk.dim()) acc = sum(acc, in[u64(blk.index()) * n + i]);
+        sums.set(t, t, acc);
+    });
+    PS_ROLLED for (u32 half = blk.dim() / 2; half > 0; half /= 2) {
+        blk.sync();
+        blk.each([&](u32 t) {
+            if (t < half) sums.set(t, t, sum(sums.get(t, t), sums.get(t, t + half)));
+        });
+    }
+    blk.each([&](u32 t) {
+        if (t == 0) out[blk.index()] = sums.get(t, 0);
+    });
+}
+
+// out[i] = in[i] in affine coordinates; i < n.
+template <class F> PS_FN void points_to_affine(const Block& blk, Affine<F>* out, const Xyzz<F>* in, u64 n) {
+    blk.each([&](u32 t) {
+        const u64 i = u64(blk.index()) * blk.dim() + t;
+        if (i < n) out[i] = to_affine(in[i]);
+    });
+}
