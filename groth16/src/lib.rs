@@ -1,16 +1,32 @@
 #![doc = include_str!("../README.md")]
 
+mod assignment;
 mod density;
+mod error;
 pub mod format;
 mod key;
 mod matrix;
+mod plan;
 mod proof;
 mod r1cs;
+mod random;
+mod setup;
 mod shape;
+mod sizes;
+mod verify;
 
+pub use assignment::Assignment;
 pub use density::Density;
-pub use key::{AnyKey, Circom, Libsnark, ProvingKey, ProvingKeyParts, Query, Reduction, Rows, VerifyingKey};
+pub use error::Error;
+pub use key::{
+    AnyKey, Circom, Libsnark, ProvingKey, ProvingKeyParts, Query, Quotient, Reduction, Rows, VerifyingKey,
+};
 pub use matrix::{Matrix, MatrixBuilder};
+pub use plan::{Footprints, Phase, Plan, Policy, Sum};
 pub use proof::Proof;
 pub use r1cs::{R1cs, R1csBuilder, Witness};
+pub use random::Blinding;
+pub use setup::{setup, setup_insecure_from_seed};
 pub use shape::{MatrixName, ShapeError};
+pub use sizes::{Counts, Shape};
+pub use verify::{PreparedKey, verify};

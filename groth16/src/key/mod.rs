@@ -8,5 +8,5 @@ mod verifying;
 pub(crate) use proving::libsnark_domain;
 pub use proving::{AnyKey, ProvingKey, ProvingKeyParts};
 pub use query::Query;
-pub use reduction::{Circom, Libsnark, Reduction, Rows};
+pub use reduction::{Circom, Libsnark, Quotient, Reduction, Rows};
 pub use verifying::VerifyingKey;

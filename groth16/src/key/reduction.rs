@@ -2,8 +2,16 @@
 //! other: a mix-up would prove without an error and never verify, so the type keeps them apart.
 
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 
-use crate::matrix::Matrix;
+use blstrs::Scalar;
+use ff::Field;
+use prestage_ntt::Domain;
+
+use crate::Error;
+use crate::matrix::{Matrix, MatrixBuilder};
+use crate::r1cs::R1cs;
+use crate::setup::h_query;
 use crate::shape::{ShapeError, expect_count};
 
 mod sealed {
@@ -39,6 +47,41 @@ pub trait Reduction: sealed::Sealed + Copy + Debug + Default + Send + Sync + 'st
     ///
     /// [`ShapeError::Count`] with the first count that differs.
     fn check_rows(rows: &Self::Rows, domain_size: u64, n_vars: u64) -> Result<(), ShapeError>;
+
+    /// How the scalars of the H query come from a, b and c.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Ntt`] for the largest domain under [`Circom`], whose points are on the domain of twice the size.
+    fn quotient(domain: &Domain) -> Result<Quotient, Error>;
+
+    /// The discrete logarithms of the H query, for setup.
+    ///
+    /// # Errors
+    ///
+    /// As [`quotient`](Self::quotient).
+    #[doc(hidden)]
+    fn h_scalars(domain: &Domain, tau: Scalar, delta_inverse: Scalar) -> Result<Vec<Scalar>, Error>;
+
+    /// What a key for `r1cs` holds of the matrices, for setup.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError`] when the constraint system names wires that it does not have, which none does.
+    #[doc(hidden)]
+    fn rows(r1cs: &R1cs) -> Result<Self::Rows, ShapeError>;
+}
+
+/// From the values of a, b and c on the domain to the scalars of the H query: evaluate them on the coset
+/// `shift·H`, take `(a·b − c)·scale` there, and where `coefficients` says so transform back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quotient {
+    /// The coset's shift.
+    pub shift: Scalar,
+    /// One over the vanishing polynomial's value on the coset, or one.
+    pub scale: Scalar,
+    /// Whether H holds points for coefficients, rather than for values on the coset.
+    pub coefficients: bool,
 }
 
 /// The reduction of snarkjs (`.zkey`): H holds m points in the Lagrange basis of the odd coset of the domain
@@ -67,6 +110,18 @@ impl Reduction for Circom {
         expect_count("rows of the matrix A", domain_size, rows.a.n_rows() as u64)?;
         expect_count("rows of the matrix B", domain_size, rows.b.n_rows() as u64)
     }
+
+    fn quotient(domain: &Domain) -> Result<Quotient, Error> {
+        Ok(Quotient { shift: domain.double_root()?, scale: Scalar::ONE, coefficients: false })
+    }
+
+    fn h_scalars(domain: &Domain, tau: Scalar, delta_inverse: Scalar) -> Result<Vec<Scalar>, Error> {
+        h_query::odd_coset(domain, tau, delta_inverse)
+    }
+
+    fn rows(r1cs: &R1cs) -> Result<Rows, ShapeError> {
+        Rows::of(r1cs)
+    }
 }
 
 impl Reduction for Libsnark {
@@ -82,6 +137,21 @@ impl Reduction for Libsnark {
     fn check_rows((): &(), _: u64, _: u64) -> Result<(), ShapeError> {
         Ok(())
     }
+
+    fn quotient(domain: &Domain) -> Result<Quotient, Error> {
+        let shift = Scalar::from(domain.generator());
+        // The generator has order r − 1 and so lies on no domain: the vanishing polynomial is not zero there.
+        let scale = Option::from(domain.vanishing(shift).invert()).unwrap_or(Scalar::ZERO);
+        Ok(Quotient { shift, scale, coefficients: true })
+    }
+
+    fn h_scalars(domain: &Domain, tau: Scalar, delta_inverse: Scalar) -> Result<Vec<Scalar>, Error> {
+        Ok(h_query::monomial(domain, tau, delta_inverse))
+    }
+
+    fn rows(_: &R1cs) -> Result<(), ShapeError> {
+        Ok(())
+    }
 }
 
 /// The matrices A and B over all rows of the domain (rows past the last constraint and the public wires' are
@@ -92,4 +162,31 @@ pub struct Rows {
     pub a: Matrix,
     /// The matrix B.
     pub b: Matrix,
+}
+
+impl Rows {
+    /// The matrices of a constraint system as a key carries them.
+    fn of(r1cs: &R1cs) -> Result<Self, ShapeError> {
+        let fixed = 0..=r1cs.n_public();
+        Ok(Self { a: padded(r1cs, r1cs.a(), fixed)?, b: padded(r1cs, r1cs.b(), 1..=0)? })
+    }
+}
+
+/// The rows of a matrix, then a row for each wire of `fixed`, then empty ones to the end of the domain.
+fn padded(r1cs: &R1cs, matrix: &Matrix, fixed: RangeInclusive<u32>) -> Result<Matrix, ShapeError> {
+    let mut out = MatrixBuilder::new(r1cs.n_wires());
+    for row in 0..matrix.n_rows() {
+        for (wire, coefficient) in matrix.row(row) {
+            out.term(wire, coefficient)?;
+        }
+        out.end_row();
+    }
+    for wire in fixed {
+        out.term(wire, Scalar::ONE)?;
+        out.end_row();
+    }
+    for _ in out.n_rows() as u64..r1cs.domain_size() {
+        out.end_row();
+    }
+    Ok(out.finish())
 }

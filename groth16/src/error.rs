@@ -1,0 +1,87 @@
+//! The errors of the crate.
+
+use prestage_vram::Bytes;
+
+use crate::plan::Policy;
+use crate::shape::ShapeError;
+
+/// Why there is no proof, no key or no verdict.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Counts of a circuit, a witness, a key or a set of public inputs do not fit together.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// The device, its memory or a lane failed.
+    #[error(transparent)]
+    Device(#[from] prestage_vram::Error),
+    /// A copy between host and device failed.
+    #[error(transparent)]
+    Transfer(#[from] prestage_transfer::Error),
+    /// A transform was refused.
+    #[error(transparent)]
+    Ntt(#[from] prestage_ntt::Error),
+    /// A multi-scalar multiplication was refused.
+    #[error(transparent)]
+    Msm(#[from] prestage_msm::Error),
+    /// The witness does not satisfy the circuit.
+    #[error("the witness does not satisfy constraint {constraint} of {n_constraints} (counted from 0)")]
+    Unsatisfied {
+        /// The first constraint that fails, counted from zero.
+        constraint: usize,
+        /// How many constraints the circuit has.
+        n_constraints: usize,
+    },
+    /// The finished proof does not verify and is not handed out.
+    #[error(
+        "the proof does not verify: the witness does not satisfy the key's circuit, or the key is damaged; \
+         with the constraint system (--r1cs) the failing constraint is named"
+    )]
+    NotVerified,
+    /// No plan, or not the plan that was asked for, fits the memory.
+    #[error(
+        "no plan fits: {policy} needs {need} in its phase {phase}, but the budget is {free} (margin {margin} kept)"
+    )]
+    PlanRefused {
+        /// The smallest plan that was tried.
+        policy: Policy,
+        /// The phase in which it needs most.
+        phase: &'static str,
+        /// Bytes that it needs at least.
+        need: Bytes,
+        /// Bytes that may be granted.
+        free: Bytes,
+        /// Bytes kept free on purpose.
+        margin: Bytes,
+    },
+    /// A number of chunks that is not a power of two from 2 to 64.
+    #[error("{chunks} chunks: need a power of two from 2 to 64")]
+    Chunks {
+        /// The number asked for.
+        chunks: u32,
+    },
+    /// A verifying key under which anyone can make proofs of false statements.
+    #[error("this verifying key is not safe: {reason}")]
+    InsecureKey {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A point of a key that must not be at infinity, or not in the subgroup.
+    #[error("the point {name} of a proof is not in the prime-order subgroup")]
+    NotInSubgroup {
+        /// A, B or C.
+        name: &'static str,
+    },
+    /// The operating system has no randomness to give.
+    #[error("the operating system gives no randomness: {detail}")]
+    Random {
+        /// Its own words.
+        detail: String,
+    },
+    /// A setup whose circuit is larger than memory can address.
+    #[error("a domain of {size} rows is larger than this machine can address")]
+    TooLarge {
+        /// Rows of the domain.
+        size: u64,
+    },
+}

@@ -1,0 +1,247 @@
+//! The plan of a proof: how it will use device memory, decided before the first byte moves.
+//!
+//! With n the bytes of one polynomial and T those of tables and slots, the quotient takes
+//!
+//! | policy | a, b, c | bytes |
+//! |---|---|---|
+//! | [`Full`](Policy::Full) | staged together | 3n + T |
+//! | [`AThenBc`](Policy::AThenBc) | a, and one slot for b, then c | 2n + T |
+//! | [`Chunked(k)`](Policy::Chunked) | a; b and c transformed out of core through host memory, in k pieces | n + 2n/k + T |
+//! | [`None`](Policy::None) | as `AThenBc`, each upload at the moment of use, on the compute lane | 2n + T |
+//!
+//! After it b and c are gone, and after the H sum a is. The sums run in batches whose scratch fits what is left.
+
+mod policy;
+
+use prestage_vram::Bytes;
+
+use crate::Error;
+use crate::sizes::Shape;
+
+pub use policy::Policy;
+use policy::MAX_CHUNKS;
+
+/// A sum shorter than this gains little from less scratch: the plan does not cut it to save memory that is free.
+const COMFORTABLE: usize = 1 << 20;
+/// Sums are not cut into batches smaller than this.
+const LEAST: usize = 1 << 8;
+
+/// The five sums of a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sum {
+    /// The quotient's, in G1.
+    H,
+    /// The private wires', in G1.
+    L,
+    /// A, in G1.
+    A,
+    /// B in G1.
+    B1,
+    /// B in G2.
+    B2,
+}
+
+impl Sum {
+    /// All of them, in the order in which a proof computes them.
+    pub const ALL: [Self; 5] = [Self::H, Self::L, Self::A, Self::B1, Self::B2];
+
+    /// Its name, which is that of its phase.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::H => "h",
+            Self::L => "l",
+            Self::A => "a",
+            Self::B1 => "b1",
+            Self::B2 => "b2",
+        }
+    }
+
+    fn len(self, shape: &Shape) -> Result<usize, Error> {
+        let len = match self {
+            Self::H => shape.h,
+            Self::L => shape.l,
+            Self::A => shape.a,
+            Self::B1 => shape.b_g1,
+            Self::B2 => shape.b_g2,
+        };
+        usize::try_from(len).map_err(|_| Error::TooLarge { size: len })
+    }
+}
+
+/// What the stages state about the memory that they take beside the polynomials. A device's stages are asked by
+/// [`Plan::for_turn`]; anything else can stand in for them, since planning touches no device.
+pub trait Footprints {
+    /// T: tables and slots of the quotient under `policy`.
+    ///
+    /// # Errors
+    /// What the stage says of such a domain.
+    fn tables(&self, policy: Policy) -> Result<Bytes, Error>;
+
+    /// Scratch of one batch of `len` terms.
+    fn scratch(&self, sum: Sum, len: usize) -> Bytes;
+}
+
+/// The most that a proof holds in one of its phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// Its name, as leases and refusals carry it.
+    pub name: &'static str,
+    /// The highest number of bytes held at once.
+    pub peak: Bytes,
+}
+
+/// How a proof will use device memory: which policy, what each phase holds at most, in what batches the sums run, and
+/// why it was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    policy: Policy,
+    reason: String,
+    polynomial: Bytes,
+    tables: Bytes,
+    budget: Bytes,
+    phases: Vec<Phase>,
+    /// Terms per batch, in the order of [`Sum::ALL`].
+    batches: [usize; 5],
+}
+
+impl Plan {
+    /// The largest plan of `policy` that fits `budget`; under [`Policy::Auto`] the first of `Full`, `AThenBc`,
+    /// `Chunked(2)`, `Chunked(4)`, …, `Chunked(64)`. `margin` is named when none fits, and not counted.
+    ///
+    /// # Errors
+    /// [`Error::PlanRefused`] with the need of the smallest plan that was tried; [`Error::Chunks`] for a
+    /// `Chunked(k)` that does not exist; what `footprints` says.
+    pub fn new(
+        shape: &Shape,
+        footprints: &impl Footprints,
+        policy: Policy,
+        budget: Bytes,
+        margin: Bytes,
+    ) -> Result<Self, Error> {
+        policy.check()?;
+        if policy != Policy::Auto {
+            let plan = Self::try_new(shape, footprints, policy, budget, margin)?;
+            return Ok(Self { reason: format!("{policy} was asked for"), ..plan });
+        }
+        let chunked = (1..=MAX_CHUNKS.ilog2()).map(|log| Policy::Chunked(1 << log));
+        let mut passed: Option<Error> = None;
+        for policy in [Policy::Full, Policy::AThenBc].into_iter().chain(chunked) {
+            if !policy.possible(shape.domain) {
+                continue;
+            }
+            match Self::try_new(shape, footprints, policy, budget, margin) {
+                Ok(plan) => {
+                    let reason = match passed {
+                        None => format!("{policy} is the largest plan and fits: {}", plan.need_of(budget)),
+                        Some(Error::PlanRefused { policy: larger, need, .. }) => {
+                            format!("{larger} needs {need}; {policy} fits: {}", plan.need_of(budget))
+                        }
+                        Some(other) => format!("{policy} fits: {}; before it: {other}", plan.need_of(budget)),
+                    };
+                    return Ok(Self { reason, ..plan });
+                }
+                Err(refused @ Error::PlanRefused { .. }) => passed = Some(refused),
+                Err(other) => return Err(other),
+            }
+        }
+        Err(passed.unwrap_or(Error::TooLarge { size: shape.domain }))
+    }
+
+    fn try_new(
+        shape: &Shape,
+        footprints: &impl Footprints,
+        policy: Policy,
+        budget: Bytes,
+        margin: Bytes,
+    ) -> Result<Self, Error> {
+        let refuse = |phase, need| Err(Error::PlanRefused { policy, phase, need, free: budget, margin });
+        let polynomial = shape.polynomial();
+        let tables = footprints.tables(policy)?;
+        let (staged, quotient) = policy.polynomials(polynomial);
+        let quotient = quotient + tables;
+        if quotient > budget {
+            return refuse("quotient", quotient);
+        }
+        let mut phases =
+            vec![Phase { name: "stage", peak: staged }, Phase { name: "quotient", peak: quotient }];
+        let mut batches = [0; 5];
+        for (sum, batch) in Sum::ALL.into_iter().zip(&mut batches) {
+            let held = if sum == Sum::H { polynomial } else { Bytes::ZERO };
+            let len = sum.len(shape)?;
+            let peak = |batch: usize| held + footprints.scratch(sum, batch);
+            // No more than the quotient took, unless that would cut a sum that is short anyway.
+            let limit = quotient.max(peak(len.min(COMFORTABLE))).min(budget);
+            let halves = (0..usize::BITS).map(|log| len.div_ceil(1 << log));
+            let Some(fitting) =
+                halves.take_while(|n| *n == len || *n >= LEAST).find(|n| peak(*n) <= limit)
+            else {
+                return refuse(sum.name(), peak(len.min(LEAST)));
+            };
+            *batch = fitting;
+            phases.push(Phase { name: sum.name(), peak: if len == 0 { held } else { peak(fitting) } });
+        }
+        Ok(Self { policy, reason: String::new(), polynomial, tables, budget, phases, batches })
+    }
+
+    fn need_of(&self, budget: Bytes) -> String {
+        format!("{} of a budget of {budget}", self.peak())
+    }
+
+    /// The policy, never [`Policy::Auto`].
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Why this plan, in words.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Bytes of one polynomial, n.
+    #[must_use]
+    pub fn polynomial(&self) -> Bytes {
+        self.polynomial
+    }
+
+    /// Bytes of tables and slots during the quotient, T.
+    #[must_use]
+    pub fn tables(&self) -> Bytes {
+        self.tables
+    }
+
+    /// The budget that it was made for.
+    #[must_use]
+    pub fn budget(&self) -> Bytes {
+        self.budget
+    }
+
+    /// What each phase holds at most, in order.
+    #[must_use]
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
+    }
+
+    /// The most that any phase holds.
+    #[must_use]
+    pub fn peak(&self) -> Bytes {
+        self.peak_from("stage")
+    }
+
+    /// The most that this phase and those after it hold.
+    #[must_use]
+    pub fn peak_from(&self, phase: &str) -> Bytes {
+        self.phases.iter().skip_while(|p| p.name != phase).map(|p| p.peak).max().unwrap_or(Bytes::ZERO)
+    }
+
+    /// Terms per batch of a sum.
+    #[must_use]
+    pub fn batch(&self, sum: Sum) -> usize {
+        self.batches[sum as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Plans of the full-size shape against the figures that are written down for a 16 GiB card.
+
+use super::*;
+use crate::key::Libsnark;
+use crate::sizes::Counts;
+
+const T: Bytes = Bytes::mib(32);
+
+/// A card whose sums take 37 bytes a term and 368 MiB of buckets, or what a test says.
+struct Card {
+    tables: Bytes,
+    scratch: fn(usize) -> Bytes,
+}
+
+impl Footprints for Card {
+    fn tables(&self, _: Policy) -> Result<Bytes, Error> {
+        Ok(self.tables)
+    }
+
+    fn scratch(&self, _: Sum, len: usize) -> Bytes {
+        (self.scratch)(len)
+    }
+}
+
+fn lean() -> Card {
+    Card { tables: T, scratch: |n| Bytes::new(37 * n as u64) }
+}
+
+fn porep() -> Shape {
+    Shape::new::<Libsnark>(&Counts::POREP_32G).unwrap()
+}
+
+fn plan(budget: Bytes) -> Result<Plan, Error> {
+    Plan::new(&porep(), &lean(), Policy::Auto, budget, Bytes::mib(512))
+}
+
+#[test]
+fn l2_full_on_a_budget_of_14131_mib() {
+    let plan = plan(Bytes::mib(14_643).saturating_sub(Bytes::mib(512))).unwrap();
+    assert_eq!(plan.policy(), Policy::Full);
+    assert_eq!(plan.phases()[..2], [
+        Phase { name: "stage", peak: Bytes::mib(12_288) },
+        Phase { name: "quotient", peak: Bytes::mib(12_288) + T },
+    ]);
+    assert!(plan.peak() <= Bytes::mib(14_131));
+    assert!(plan.reason().contains("full is the largest plan and fits"), "{}", plan.reason());
+}
+
+#[test]
+fn l3_boundary_of_full() {
+    let exactly = Bytes::mib(12_288) + T;
+    assert_eq!(plan(exactly).unwrap().policy(), Policy::Full);
+    let less = plan(exactly.saturating_sub(Bytes::new(1))).unwrap();
+    assert_eq!(less.policy(), Policy::AThenBc);
+    assert!(less.reason().starts_with("full needs 12.03 GiB; a-then-bc fits"), "{}", less.reason());
+}
+
+#[test]
+fn l4_a_then_bc_peaks_at_two_polynomials_and_tables() {
+    for budget in [Bytes::mib(8_192) + T, Bytes::mib(12_000)] {
+        let plan = plan(budget).unwrap();
+        assert_eq!(plan.policy(), Policy::AThenBc);
+        assert_eq!(plan.peak(), Bytes::mib(8_192) + T);
+    }
+}
+
+#[test]
+fn l5_chunks_then_a_typed_refusal() {
+    let at = |mib| plan(Bytes::mib(mib) + T).map(|p| (p.policy(), p.peak()));
+    assert_eq!(at(8_191).unwrap(), (Policy::Chunked(4), Bytes::mib(6_144) + T));
+    assert_eq!(at(6_144).unwrap(), (Policy::Chunked(4), Bytes::mib(6_144) + T));
+    assert_eq!(at(5_120).unwrap(), (Policy::Chunked(8), Bytes::mib(5_120) + T));
+    match at(4_096) {
+        Err(Error::PlanRefused { policy, phase, need, free, margin }) => {
+            assert_eq!((policy, phase), (Policy::Chunked(64), "quotient"));
+            assert_eq!(need, Bytes::mib(4_096 + 128) + T);
+            assert_eq!((free, margin), (Bytes::mib(4_096) + T, Bytes::mib(512)));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn l11_b_and_c_are_gone_when_h_runs() {
+    let card = Card { tables: Bytes::ZERO, scratch: |_| Bytes::mib(4_912) };
+    let plan =
+        Plan::new(&porep(), &card, Policy::Full, Bytes::mib(14_767), Bytes::ZERO).unwrap();
+    assert_eq!(plan.peak(), Bytes::mib(12_288));
+    assert_eq!(plan.peak_from("h"), Bytes::mib(9_008));
+    // Kept through H, b and c would have made it 17,200 MiB.
+    assert!(plan.peak_from("h") + Bytes::mib(8_192) > Bytes::mib(14_767));
+}
+
+#[test]
+fn sums_are_cut_into_batches_that_fit_and_no_smaller_ones() {
+    let plan = plan(Bytes::mib(5_120) + T).unwrap();
+    // 2^27 terms at 37 bytes beside a: halved until under what the quotient took.
+    assert_eq!(plan.batch(Sum::H), (1 << 25) - 1 + 1);
+    assert!(plan.phases().iter().all(|p| p.peak <= plan.peak_from("quotient")));
+    let refused = Plan::new(
+        &porep(),
+        &Card { tables: T, scratch: |n| Bytes::gib(20).saturating_sub(Bytes::new(256)) + Bytes::new(n as u64) },
+        Policy::Full,
+        Bytes::gib(14),
+        Bytes::ZERO,
+    );
+    assert!(matches!(refused, Err(Error::PlanRefused { phase: "h", need, .. }) if need == Bytes::gib(24)));
+}
+
+#[test]
+fn small_domains_skip_pieces_that_they_cannot_have() {
+    let counts = Counts { rows: 4, inputs: 1, aux: 3, a_aux: 3, b_input: 0, b_aux: 3 };
+    let shape = Shape::new::<Libsnark>(&counts).unwrap();
+    let card = Card { tables: Bytes::ZERO, scratch: |_| Bytes::ZERO };
+    let at = |bytes| Plan::new(&shape, &card, Policy::Auto, Bytes::new(bytes), Bytes::ZERO);
+    // n = 128: AThenBc and Chunked(2) both take 256, and there is no Chunked(4) of four rows.
+    assert_eq!(at(256).unwrap().policy(), Policy::AThenBc);
+    assert!(matches!(at(255), Err(Error::PlanRefused { policy: Policy::Chunked(2), .. })));
+}
+
+#[test]
+fn policies_are_written_and_read() {
+    for policy in [Policy::Auto, Policy::Full, Policy::AThenBc, Policy::Chunked(16), Policy::None] {
+        assert_eq!(policy.to_string().parse(), Ok(policy));
+    }
+    for wrong in ["", "Full", "chunked", "chunked:", "chunked:3", "chunked:1", "chunked:128", "chunked:-2"] {
+        assert!(wrong.parse::<Policy>().unwrap_err().to_string().contains("chunked:K"), "{wrong}");
+    }
+    assert!(matches!(
+        Plan::new(&porep(), &lean(), Policy::Chunked(6), Bytes::gib(64), Bytes::ZERO),
+        Err(Error::Chunks { chunks: 6 })
+    ));
+}
