@@ -1,17 +1,21 @@
 //! The errors of the crate.
 
-use prestage_vram::Bytes;
+use prestage_vram::{Bytes, Refused};
 
 use crate::plan::Policy;
-use crate::shape::ShapeError;
+use crate::format::FormatError;
+use crate::shape::{MatrixName, ShapeError};
 
 /// Why there is no proof, no key or no verdict.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Counts of a circuit, a witness, a key or a set of public inputs do not fit together.
     #[error(transparent)]
     Shape(#[from] ShapeError),
+    /// A file is not what it should be.
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// The device, its memory or a lane failed.
     #[error(transparent)]
     Device(#[from] prestage_vram::Error),
@@ -38,6 +42,14 @@ pub enum Error {
          with the constraint system (--r1cs) the failing constraint is named"
     )]
     NotVerified,
+    /// A circuit or a density map that the key was not made for.
+    #[error("another circuit than the key's: wire {wire} has a point in {matrix} on one side only")]
+    OtherCircuit {
+        /// The matrix, A or B.
+        matrix: MatrixName,
+        /// The first such wire.
+        wire: u64,
+    },
     /// No plan, or not the plan that was asked for, fits the memory.
     #[error(
         "no plan fits: {policy} needs {need} in its phase {phase}, but the budget is {free} (margin {margin} kept)"
@@ -66,7 +78,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A point of a key that must not be at infinity, or not in the subgroup.
+    /// A point of a proof that is not in the subgroup, which no decoder of this crate lets through.
     #[error("the point {name} of a proof is not in the prime-order subgroup")]
     NotInSubgroup {
         /// A, B or C.
@@ -84,4 +96,23 @@ pub enum Error {
         /// Rows of the domain.
         size: u64,
     },
+}
+
+impl Error {
+    /// What was refused and who held the rest, when the device ran out of memory.
+    #[must_use]
+    pub fn refused(&self) -> Option<&Refused> {
+        use prestage_transfer::Error as Transfer;
+        use prestage_vram::Error as Device;
+        match self {
+            Self::Device(Device::Refused(refused))
+            | Self::Transfer(Transfer::Device(Device::Refused(refused)))
+            | Self::Msm(prestage_msm::Error::Device(Transfer::Device(Device::Refused(refused))))
+            | Self::Ntt(
+                prestage_ntt::Error::Device(Device::Refused(refused))
+                | prestage_ntt::Error::Transfer(Transfer::Device(Device::Refused(refused))),
+            ) => Some(refused),
+            _ => None,
+        }
+    }
 }

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod assignment;
 mod density;
 mod error;
 pub mod format;
@@ -8,14 +7,14 @@ mod key;
 mod matrix;
 mod plan;
 mod proof;
-mod r1cs;
+mod prover;
 mod random;
+mod r1cs;
 mod setup;
 mod shape;
 mod sizes;
 mod verify;
 
-pub use assignment::Assignment;
 pub use density::Density;
 pub use error::Error;
 pub use key::{
@@ -24,6 +23,10 @@ pub use key::{
 pub use matrix::{Matrix, MatrixBuilder};
 pub use plan::{Footprints, Phase, Plan, Policy, Sum};
 pub use proof::Proof;
+pub use prover::{
+    Assignment, Committed, H, Options, Parts, Proved, Prover, Provided, Staged, commit_h, prove_provided, quotient,
+    stage, tail,
+};
 pub use r1cs::{R1cs, R1csBuilder, Witness};
 pub use random::Blinding;
 pub use setup::{setup, setup_insecure_from_seed};

@@ -1,6 +1,6 @@
 //! The plan of a proof: how it will use device memory, decided before the first byte moves.
 //!
-//! With n the bytes of one polynomial and T those of tables and slots, the quotient takes
+//! With n the bytes of one polynomial and T those of tables, the quotient takes
 //!
 //! | policy | a, b, c | bytes |
 //! |---|---|---|
@@ -24,7 +24,7 @@ use policy::MAX_CHUNKS;
 /// A sum shorter than this gains little from less scratch: the plan does not cut it to save memory that is free.
 const COMFORTABLE: usize = 1 << 20;
 /// Sums are not cut into batches smaller than this.
-const LEAST: usize = 1 << 8;
+pub(crate) const LEAST: usize = 1 << 8;
 
 /// The five sums of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,14 +72,14 @@ impl Sum {
 /// What the stages state about the memory that they take beside the polynomials. A device's stages are asked by
 /// [`Plan::for_turn`]; anything else can stand in for them, since planning touches no device.
 pub trait Footprints {
-    /// T: tables and slots of the quotient under `policy`.
+    /// T: tables of the quotient under `policy`; its polynomials and their pieces are counted elsewhere.
     ///
     /// # Errors
     /// What the stage says of such a domain.
     fn tables(&self, policy: Policy) -> Result<Bytes, Error>;
 
-    /// Scratch of one batch of `len` terms.
-    fn scratch(&self, sum: Sum, len: usize) -> Bytes;
+    /// What a sum of `len` terms in batches of `batch` holds at its peak: scratch, and slots for scalars and results.
+    fn scratch(&self, sum: Sum, len: usize, batch: usize) -> Bytes;
 }
 
 /// The most that a proof holds in one of its phases.
@@ -169,7 +169,7 @@ impl Plan {
         for (sum, batch) in Sum::ALL.into_iter().zip(&mut batches) {
             let held = if sum == Sum::H { polynomial } else { Bytes::ZERO };
             let len = sum.len(shape)?;
-            let peak = |batch: usize| held + footprints.scratch(sum, batch);
+            let peak = |batch: usize| held + footprints.scratch(sum, len, batch);
             // No more than the quotient took, unless that would cut a sum that is short anyway.
             let limit = quotient.max(peak(len.min(COMFORTABLE))).min(budget);
             let halves = (0..usize::BITS).map(|log| len.div_ceil(1 << log));
@@ -179,9 +179,14 @@ impl Plan {
                 return refuse(sum.name(), peak(len.min(LEAST)));
             };
             *batch = fitting;
-            phases.push(Phase { name: sum.name(), peak: if len == 0 { held } else { peak(fitting) } });
+            phases.push(Phase { name: sum.name(), peak: peak(fitting) });
         }
         Ok(Self { policy, reason: String::new(), polynomial, tables, budget, phases, batches })
+    }
+
+    /// The same plan with another reason.
+    pub(crate) fn because(self, reason: &str) -> Self {
+        Self { reason: format!("{}: {reason}", self.policy), ..self }
     }
 
     fn need_of(&self, budget: Bytes) -> String {
@@ -206,7 +211,7 @@ impl Plan {
         self.polynomial
     }
 
-    /// Bytes of tables and slots during the quotient, T.
+    /// Bytes of tables during the quotient, T.
     #[must_use]
     pub fn tables(&self) -> Bytes {
         self.tables

@@ -1,0 +1,235 @@
+//! What a proof is made of on the host: the evaluations a, b, c over the rows, and the scalars of the sums.
+
+use std::fmt;
+use std::sync::Arc;
+
+use blstrs::Scalar;
+use ff::Field;
+use prestage_msm::Msm;
+use prestage_ntt::Ntt;
+use prestage_transfer::Part;
+
+use super::Prover;
+use super::values::Values;
+use crate::Error;
+use crate::density::Density;
+use crate::key::{Circom, ProvingKey, Reduction};
+use crate::r1cs::{R1cs, Witness};
+use crate::shape::{MatrixName, ShapeError, expect_count};
+
+/// Scalars of a sum that share the memory of the wires where they can.
+#[derive(Clone)]
+pub(super) struct Gathered(Part<Arc<Vec<Scalar>>>);
+
+impl Gathered {
+    /// The wires from `start` on that have a point.
+    fn new(wires: &Arc<Vec<Scalar>>, start: usize, density: &Density) -> Result<Self, Error> {
+        if density.is_full() {
+            return Ok(Self(Part::new(Arc::clone(wires), start..wires.len())?));
+        }
+        let gathered = Arc::new(density.gather(wires.get(start..).unwrap_or_default())?);
+        let all = 0..gathered.len();
+        Ok(Self(Part::new(gathered, all)?))
+    }
+
+    /// The scalars, to be moved into an upload.
+    pub(super) fn source(&self) -> Part<Arc<Vec<Scalar>>> {
+        self.0.clone()
+    }
+
+    fn len(&self) -> usize {
+        prestage_transfer::Source::elements(&self.0).len()
+    }
+}
+
+/// The statement and witness of one proof, ready for a prover: A·w, B·w and C·w over the rows of the domain, zero past
+/// the last, and the scalars of the sums.
+///
+/// Building one is host work and needs no turn; it is pinned for the prover's device where that can be had. Clones
+/// share the memory. It shows sizes, never values.
+#[derive(Clone)]
+pub struct Assignment {
+    pub(super) a: Values,
+    pub(super) b: Values,
+    pub(super) c: Values,
+    pub(super) public: Vec<Scalar>,
+    /// Of L, A, and both B.
+    pub(super) l_scalars: Gathered,
+    pub(super) a_scalars: Gathered,
+    pub(super) b1_scalars: Gathered,
+    pub(super) b2_scalars: Gathered,
+}
+
+impl Assignment {
+    /// From the constraint system. The witness is checked against every constraint first, and the constraint system
+    /// against the key as far as the key tells: counts, and the wires that A and B name.
+    ///
+    /// # Errors
+    /// [`Error::Unsatisfied`] with the first constraint that fails; [`Error::Shape`] and [`Error::OtherCircuit`] for
+    /// a constraint system that the key was not made for.
+    pub fn new<D: Ntt + Msm, R: Reduction>(
+        prover: &Prover<'_, D, R>,
+        r1cs: &R1cs,
+        witness: &Witness,
+    ) -> Result<Self, Error> {
+        let key = prover.key();
+        key.fits(r1cs)?;
+        let n_constraints = r1cs.n_constraints();
+        if let Some(constraint) = r1cs.first_unsatisfied(witness)? {
+            return Err(Error::Unsatisfied { constraint, n_constraints });
+        }
+        // A point of a wire that no row names can come from another circuit only. The converse is no sign: terms of a
+        // wire may cancel.
+        subset(key.a().density(), &r1cs.density_a(), MatrixName::A)?;
+        subset(key.b_g1().density(), &r1cs.density_b(), MatrixName::B)?;
+        Self::new_unchecked(prover, r1cs, witness)
+    }
+
+    /// As [`Assignment::new`], without looking whether the witness satisfies the constraints and the key is theirs.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when counts differ.
+    pub fn new_unchecked<D: Ntt + Msm, R: Reduction>(
+        prover: &Prover<'_, D, R>,
+        r1cs: &R1cs,
+        witness: &Witness,
+    ) -> Result<Self, Error> {
+        let w = witness.values();
+        prover.key().fits(r1cs)?;
+        expect_count("values in the witness", r1cs.n_wires().into(), w.len() as u64)?;
+        let n = r1cs.n_constraints();
+        let n_fixed = r1cs.n_public() as usize + 1;
+        let (device, size) = (prover.device(), prover.domain().size());
+        // Past its rows a matrix has empty ones, and the dot product with those is zero.
+        let a = Values::from_fn(device, size, |i| match i.checked_sub(n) {
+            Some(wire) if wire < n_fixed => w[wire],
+            _ => r1cs.a().dot(i, w),
+        })?;
+        let b = Values::from_fn(device, size, |i| r1cs.b().dot(i, w))?;
+        let c = Values::from_fn(device, size, |i| r1cs.c().dot(i, w))?;
+        Self::gather(prover.key(), [a, b, c], w.to_vec())
+    }
+
+    /// From the matrices that a circom key carries. It has A and B alone: c is taken to be a∘b, which is C·w for a
+    /// witness that satisfies the circuit, and nothing can be checked here. A proof from any other witness does not
+    /// verify.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when the witness has not one value per wire.
+    pub fn from_key<D: Ntt + Msm>(
+        prover: &Prover<'_, D, Circom>,
+        witness: &Witness,
+    ) -> Result<Self, Error> {
+        let w = witness.values();
+        let rows = prover.key().rows();
+        expect_count("values in the witness", prover.key().n_vars() as u64, w.len() as u64)?;
+        let (device, size) = (prover.device(), prover.domain().size());
+        let a = Values::from_fn(device, size, |i| rows.a.dot(i, w))?;
+        let b = Values::from_fn(device, size, |i| rows.b.dot(i, w))?;
+        let (of_a, of_b) = (a.as_slice(), b.as_slice());
+        let c = Values::from_fn(device, size, |i| of_a[i] * of_b[i])?;
+        Self::gather(prover.key(), [a, b, c], w.to_vec())
+    }
+
+    /// From evaluations that someone else computed, over the rows in use or over the whole domain, and the values of
+    /// the inputs (the one included) and of the auxiliary wires. Nothing is checked but counts.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when a, b and c differ in length or are longer than the domain, when there are more or fewer
+    /// inputs or auxiliary wires than the key has, and when the first input is not one.
+    pub fn from_evaluations<D: Ntt + Msm, R: Reduction>(
+        prover: &Prover<'_, D, R>,
+        [a, b, c]: [&[Scalar]; 3],
+        inputs: &[Scalar],
+        aux: &[Scalar],
+    ) -> Result<Self, Error> {
+        let (device, size) = (prover.device(), prover.domain().size());
+        let key = prover.key();
+        if inputs.first() != Some(&Scalar::ONE) {
+            return Err(ShapeError::FirstWire.into());
+        }
+        expect_count("inputs, the one included", key.n_public() as u64 + 1, inputs.len() as u64)?;
+        expect_count("auxiliary wires", key.n_private() as u64, aux.len() as u64)?;
+        expect_count("rows of b", a.len() as u64, b.len() as u64)?;
+        expect_count("rows of c", a.len() as u64, c.len() as u64)?;
+        if a.len() > size {
+            expect_count("rows of a, at most", size as u64, a.len() as u64)?;
+        }
+        let copy =
+            |rows: &[Scalar]| Values::from_fn(device, size, |i| rows.get(i).copied().unwrap_or(Scalar::ZERO));
+        Self::gather(key, [copy(a)?, copy(b)?, copy(c)?], [inputs, aux].concat())
+    }
+
+    fn gather<R: Reduction>(
+        key: &ProvingKey<R>,
+        [a, b, c]: [Values; 3],
+        wires: Vec<Scalar>,
+    ) -> Result<Self, Error> {
+        let n_fixed = key.n_public() + 1;
+        let public = wires.get(1..n_fixed).unwrap_or_default().to_vec();
+        let wires = Arc::new(wires);
+        let b1_scalars = Gathered::new(&wires, 0, key.b_g1().density())?;
+        let b2_scalars = if Arc::ptr_eq(key.b_g1().density(), key.b_g2().density()) {
+            b1_scalars.clone()
+        } else {
+            Gathered::new(&wires, 0, key.b_g2().density())?
+        };
+        Ok(Self {
+            a,
+            b,
+            c,
+            public,
+            l_scalars: Gathered::new(&wires, n_fixed, key.l().density())?,
+            a_scalars: Gathered::new(&wires, 0, key.a().density())?,
+            b1_scalars,
+            b2_scalars,
+        })
+    }
+
+    /// The values of the public wires, for the verifier: the one is left out.
+    #[must_use]
+    pub fn public(&self) -> &[Scalar] {
+        &self.public
+    }
+
+    /// Checks that this was made for the key: counts of rows, public wires, and scalars of each sum.
+    pub(super) fn fits<R: Reduction>(&self, key: &ProvingKey<R>) -> Result<(), ShapeError> {
+        let count = |what, key: usize, got: usize| expect_count(what, key as u64, got as u64);
+        expect_count("rows of the assignment's domain", key.domain_size(), self.a.len() as u64)?;
+        count("public wires of the assignment", key.n_public(), self.public.len())?;
+        count("scalars for L", key.l().points().len(), self.l_scalars.len())?;
+        count("scalars for A", key.a().points().len(), self.a_scalars.len())?;
+        count("scalars for B in G1", key.b_g1().points().len(), self.b1_scalars.len())?;
+        count("scalars for B in G2", key.b_g2().points().len(), self.b2_scalars.len())
+    }
+
+    /// Whether a, b and c are all in page-locked memory.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        [&self.a, &self.b, &self.c].into_iter().all(Values::is_pinned)
+    }
+}
+
+impl fmt::Debug for Assignment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Assignment")
+            .field("rows", &self.a.len())
+            .field("public", &self.public.len())
+            .field("pinned", &self.is_pinned())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Fails at the first wire that has a point in the key and no term in the circuit.
+fn subset(key: &Density, circuit: &Density, matrix: MatrixName) -> Result<(), Error> {
+    for (i, (key, circuit)) in key.words().iter().zip(circuit.words()).enumerate() {
+        let alone = key & !circuit;
+        if alone != 0 {
+            return Err(Error::OtherCircuit {
+                matrix,
+                wire: i as u64 * u64::from(u64::BITS) + u64::from(alone.trailing_zeros()),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! The stages of a proof, each consuming what the one before it returned, so that memory goes when its last use ends.
+
+use std::fmt;
+use std::ops::Range;
+
+use blstrs::{G1Affine, Scalar};
+use prestage_msm::{Affine, Batches, Deferred, Msm, Points, Scalars, Slots, batched};
+use prestage_ntt::host::Combine;
+use prestage_ntt::{Chunked, Domain, Ntt, Transform, Twiddles, Via};
+use prestage_transfer::{Lane, Lanes};
+use prestage_vram::{Buf, Class, Device, Turn};
+
+use super::assignment::Gathered;
+use super::values::{InFlight, Scratch, Values};
+use super::{Assignment, Parts, Prover};
+use crate::Error;
+use crate::key::{Quotient, Reduction};
+use crate::plan::{LEAST, Plan, Policy, Sum};
+
+type Polynomial<'t, D> = Buf<'t, D, Scalar>;
+
+/// a, b and c on their way to the device, as far as the plan stages them.
+#[must_use = "a staged proof holds device memory: go on with `quotient`"]
+pub struct Staged<'t, D: Device, R: Reduction> {
+    prover: &'t Prover<'t, D, R>,
+    plan: Plan,
+    polynomials: Polynomials<'t, D>,
+    in_flight: Vec<InFlight<'t, D>>,
+    lanes: Lanes<'t, D>,
+}
+
+/// Where a, b and c are when the quotient begins.
+enum Polynomials<'t, D: Device> {
+    /// Uploads of all three are under way.
+    Full { a: Polynomial<'t, D>, b: Polynomial<'t, D>, c: Polynomial<'t, D> },
+    /// Uploads of a and b are under way; c takes b's slot.
+    AThenBc { a: Polynomial<'t, D>, slot: Polynomial<'t, D>, c: Values },
+    /// The upload of a is under way; b and c pass through the device in pieces, and these copies are used up.
+    Chunked { a: Polynomial<'t, D>, b: Scratch, c: Scratch },
+    /// Nothing is.
+    Unstaged { a: Values, b: Values, c: Values },
+}
+
+/// Begins a proof: allocates what the plan stages and enqueues the uploads, each followed by a mark. The host does not
+/// wait between them.
+///
+/// # Errors
+/// [`Error::Shape`] when the assignment was made for another key; what the device says.
+pub fn stage<'t, D: Ntt + Msm, R: Reduction>(
+    turn: &'t Turn<'_, D>,
+    prover: &'t Prover<'_, D, R>,
+    assignment: &Assignment,
+    plan: Plan,
+) -> Result<Staged<'t, D, R>, Error> {
+    assignment.fits(prover.key())?;
+    let lanes = Lanes::open(turn)?;
+    turn.phase("stage");
+    turn.promise(plan.peak());
+    let Assignment { a, b, c, .. } = assignment;
+    let mut in_flight = Vec::with_capacity(3);
+    let mut up = |label, values: &Values| {
+        let (buf, upload) = values.upload(&lanes.upload, waiting(&lanes.upload, label, values.len())?)?;
+        in_flight.push(upload);
+        Ok::<_, Error>(buf)
+    };
+    let polynomials = match plan.policy() {
+        Policy::AThenBc => {
+            Polynomials::AThenBc { a: up("a", a)?, slot: up("bc", b)?, c: c.clone() }
+        }
+        Policy::Chunked(_) => {
+            let a = up("a", a)?;
+            Polynomials::Chunked { a, b: b.copy(turn.device())?, c: c.copy(turn.device())? }
+        }
+        Policy::None => Polynomials::Unstaged { a: a.clone(), b: b.clone(), c: c.clone() },
+        // A plan's policy is never `Auto`.
+        Policy::Full | Policy::Auto => Polynomials::Full { a: up("a", a)?, b: up("b", b)?, c: up("c", c)? },
+    };
+    Ok(Staged { prover, plan, polynomials, in_flight, lanes })
+}
+
+/// Memory for one polynomial, waiting for a turn that computes while this one stages.
+fn waiting<'t, D: Device>(
+    lane: &Lane<'t, D>,
+    label: &'static str,
+    len: usize,
+) -> Result<Buf<'t, D, std::mem::MaybeUninit<Scalar>>, Error> {
+    Ok(lane.turn().alloc_waiting(label, len, Class::default(), lane.queue())?)
+}
+
+/// The scalars of the H query, in the place of a. b and c are gone.
+#[must_use = "it holds device memory: go on with `commit_h`"]
+pub struct H<'t, D: Device, R: Reduction> {
+    prover: &'t Prover<'t, D, R>,
+    plan: Plan,
+    a: Polynomial<'t, D>,
+    in_flight: Vec<InFlight<'t, D>>,
+    lanes: Lanes<'t, D>,
+}
+
+/// Enqueues the quotient: each polynomial goes from its values on the domain to those on the key's coset as soon as
+/// its own upload has passed, then `(a·b − c)·scale` takes the place of a, and where the key wants coefficients one
+/// more transform gives them. b and c are freed on the lane that used them last.
+///
+/// Moves the turn on to its computing half.
+///
+/// # Errors
+/// What the device says.
+pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<H<'_, D, R>, Error> {
+    let Staged { prover, plan, polynomials, mut in_flight, lanes } = staged;
+    lanes.turn().compute()?;
+    lanes.turn().phase("quotient");
+    let Quotient { shift, scale, coefficients } = prover.form;
+    let lane = &lanes.compute;
+    let mut ntt = Twiddles::for_turn(lane, transforms(prover.domain(), plan.policy())?)?;
+    let mut a = match polynomials {
+        Polynomials::Full { mut a, mut b, mut c } => {
+            for polynomial in [&mut a, &mut b, &mut c] {
+                ntt.coset_evaluations(lane, polynomial, shift)?;
+            }
+            ntt.quotient(lane, &mut a, &mut b, &mut c, scale)?;
+            a
+        }
+        Polynomials::AThenBc { mut a, mut slot, c } => {
+            ntt.coset_evaluations(lane, &mut a, shift)?;
+            ntt.coset_evaluations(lane, &mut slot, shift)?;
+            ntt.combine(lane, &mut a, &mut slot, Combine::Mul)?;
+            let (mut slot, upload) = c.upload(&lanes.upload, slot.into_uninit())?;
+            in_flight.push(upload);
+            ntt.coset_evaluations(lane, &mut slot, shift)?;
+            ntt.combine(lane, &mut a, &mut slot, Combine::SubScale(scale))?;
+            a
+        }
+        Polynomials::Chunked { mut a, mut b, mut c } => {
+            ntt.coset_evaluations(lane, &mut a, shift)?;
+            let mut slots = Chunked::open(&lanes, &ntt)?;
+            for (values, how) in [(&mut b, Combine::Mul), (&mut c, Combine::SubScale(scale))] {
+                let values = values.as_mut_slice();
+                slots =
+                    slots.coset_evaluations(&lanes, &mut ntt, values, Via::Place, shift, &mut a, how)?;
+            }
+            a
+        }
+        Polynomials::Unstaged { a, b, c } => {
+            let (mut a, upload) = a.upload(lane, lane.alloc("a", a.len())?)?;
+            in_flight.push(upload);
+            ntt.coset_evaluations(lane, &mut a, shift)?;
+            let mut slot = lane.alloc("bc", b.len())?;
+            for (values, how) in [(b, Combine::Mul), (c, Combine::SubScale(scale))] {
+                let (mut other, upload) = values.upload(lane, slot)?;
+                in_flight.push(upload);
+                ntt.coset_evaluations(lane, &mut other, shift)?;
+                ntt.combine(lane, &mut a, &mut other, how)?;
+                slot = other.into_uninit();
+            }
+            a
+        }
+    };
+    if coefficients {
+        ntt.transform(lane, &mut a, &Transform::inverse().on_coset(shift))?;
+    }
+    drop(ntt);
+    Ok(H { prover, plan, a, in_flight, lanes })
+}
+
+/// What a policy makes of the transforms: whole polynomials, or pieces.
+pub(super) fn transforms(domain: &Domain, policy: Policy) -> Result<prestage_ntt::Plan, prestage_ntt::Error> {
+    match policy {
+        // At most 64; a number that does not fit is refused as one that is too large.
+        Policy::Chunked(chunks) => {
+            prestage_ntt::Plan::chunked(domain.clone(), usize::try_from(chunks).unwrap_or(usize::MAX))
+        }
+        _ => Ok(prestage_ntt::Plan::whole(domain.clone())),
+    }
+}
+
+/// The H sum under way. No polynomial is left on the device.
+#[must_use = "the sum is under way: go on with `tail`"]
+pub struct Committed<'t, D: Device, R: Reduction> {
+    prover: &'t Prover<'t, D, R>,
+    plan: Plan,
+    h: Deferred<'t, D, G1Affine>,
+    lanes: Lanes<'t, D>,
+}
+
+/// Enqueues the H sum, and frees a behind it.
+///
+/// # Errors
+/// What the device says. Scratch that is refused in spite of the plan makes for smaller batches first.
+pub fn commit_h<D: Ntt + Msm, R: Reduction>(h: H<'_, D, R>) -> Result<Committed<'_, D, R>, Error> {
+    let H { prover, plan, mut a, in_flight, lanes } = h;
+    let points = &prover.points.h;
+    let scalars = Home::Device(&mut a, 0..points.len());
+    let h = sum(&lanes, &plan, Sum::H, points, scalars, &prover.g1)?;
+    drop(a);
+    for upload in in_flight {
+        upload.wait()?;
+    }
+    Ok(Committed { prover, plan, h, lanes })
+}
+
+/// Enqueues L, A and both B one behind the other, and waits for all five sums.
+///
+/// # Errors
+/// As [`commit_h`].
+pub fn tail<D: Ntt + Msm, R: Reduction>(
+    committed: Committed<'_, D, R>,
+    assignment: &Assignment,
+) -> Result<Parts, Error> {
+    let Committed { prover, plan, h, lanes } = committed;
+    assignment.fits(prover.key())?;
+    let points = &prover.points;
+    let in_g1 = |which, points, scalars| sum(&lanes, &plan, which, points, Home::Host(scalars), &prover.g1);
+    let l = in_g1(Sum::L, &points.l, &assignment.l_scalars)?;
+    let a = in_g1(Sum::A, &points.a, &assignment.a_scalars)?;
+    let b1 = in_g1(Sum::B1, &points.b1, &assignment.b1_scalars)?;
+    let b2 = sum(&lanes, &plan, Sum::B2, &points.b2, Home::Host(&assignment.b2_scalars), &prover.g2)?;
+    Ok(Parts {
+        h: h.finish()?,
+        l: l.finish()?,
+        a: a.finish()?,
+        b1: b1.finish()?,
+        b2: b2.finish()?,
+        public: assignment.public().to_vec(),
+    })
+}
+
+/// Where the scalars of a sum are, as often as they are asked for.
+enum Home<'s, 'a, D: Device> {
+    Device(&'s mut Polynomial<'a, D>, Range<usize>),
+    Host(&'s Gathered),
+}
+
+impl<'a, D: Device> Home<'_, 'a, D> {
+    fn scalars(&mut self) -> Result<Scalars<'_, 'a, D>, prestage_msm::Error> {
+        match self {
+            Self::Device(buf, range) => Scalars::device_range(buf, range.clone()),
+            Self::Host(gathered) => Ok(Scalars::host(gathered.source())),
+        }
+    }
+}
+
+/// Enqueues one sum in the batches of the plan. When the scratch is refused all the same, for one because another
+/// process has taken memory since, it tries again in smaller batches: a sum is right or an error, never silently
+/// the identity.
+fn sum<'t, D: Msm, A: Affine>(
+    lanes: &Lanes<'t, D>,
+    plan: &Plan,
+    which: Sum,
+    points: &Points<A>,
+    mut scalars: Home<'_, '_, D>,
+    slots: &Slots<A>,
+) -> Result<Deferred<'t, D, A>, Error> {
+    let name = which.name();
+    lanes.turn().phase(name);
+    lanes.turn().promise(plan.peak_from(name));
+    let mut batch = plan.batch(which);
+    loop {
+        let batches = Batches::new(lanes.device(), points.len(), batch);
+        match batched(lanes, name, points, scalars.scalars()?, &batches, slots).map_err(Error::from) {
+            Err(e) if e.refused().is_some() && batch > LEAST => batch = batch.div_ceil(2),
+            outcome => return outcome,
+        }
+    }
+}
+
+impl<D: Device, R: Reduction> fmt::Debug for Staged<'_, D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Staged").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl<D: Device, R: Reduction> fmt::Debug for H<'_, D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("H").field("plan", &self.plan).field("a", &self.a).finish_non_exhaustive()
+    }
+}
+
+impl<D: Device, R: Reduction> fmt::Debug for Committed<'_, D, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Committed").field("plan", &self.plan).field("h", &self.h).finish_non_exhaustive()
+    }
+}
