@@ -134,3 +134,14 @@ pub fn reference<R: Reduction>(key: &ProvingKey<R>, r1cs: &R1cs, witness: &Witne
     let c = l + h + a * s + b1 * r - key.delta_g1() * (r * s);
     Proof { a: a.to_affine(), b: b.to_affine(), c: c.to_affine() }
 }
+
+/// A host device with exactly `budget` bytes to grant and no margin.
+pub fn host(budget: prestage_vram::Bytes) -> prestage_vram::Host {
+    host_with(budget, prestage_vram::LedgerConfig::default())
+}
+
+pub fn host_with(budget: prestage_vram::Bytes, config: prestage_vram::LedgerConfig) -> prestage_vram::Host {
+    let margin = prestage_vram::Margin::Fixed(prestage_vram::Bytes::ZERO);
+    let ledger = prestage_vram::LedgerConfig { margin, ..config };
+    prestage_vram::Host::open(prestage_vram::HostConfig { capacity: budget, ledger }).unwrap()
+}
