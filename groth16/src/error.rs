@@ -2,8 +2,8 @@
 
 use prestage_vram::{Bytes, Refused};
 
-use crate::plan::Policy;
 use crate::format::FormatError;
+use crate::plan::Policy;
 use crate::shape::{MatrixName, ShapeError};
 
 /// Why there is no proof, no key or no verdict.

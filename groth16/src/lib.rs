@@ -8,8 +8,8 @@ mod matrix;
 mod plan;
 mod proof;
 mod prover;
-mod random;
 mod r1cs;
+mod random;
 mod setup;
 mod shape;
 mod sizes;
@@ -24,8 +24,8 @@ pub use matrix::{Matrix, MatrixBuilder};
 pub use plan::{Footprints, Phase, Plan, Policy, Sum};
 pub use proof::Proof;
 pub use prover::{
-    Assignment, Committed, H, Options, Parts, Proved, Prover, Provided, Staged, commit_h, prove_provided, quotient,
-    stage, tail,
+    Assignment, Committed, DeviceFootprints, H, Options, Parts, Proved, Prover, Provided, Staged, commit_h,
+    prove_provided, quotient, stage, tail,
 };
 pub use r1cs::{R1cs, R1csBuilder, Witness};
 pub use random::Blinding;

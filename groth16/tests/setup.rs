@@ -21,22 +21,6 @@ fn proves<R: Reduction>(r1cs: &R1cs, witness: &Witness) {
 }
 
 #[test]
-fn b166_no_constraints_one_constraint_domains_of_one_and_two() {
-    for constraints in [0, 1] {
-        for public in [0, 1, 2] {
-            for free in [0, 2] {
-                let circuit = Circuit { seed: 5, constraints, public, free, unused: 0 };
-                let (r1cs, witness) = circuit.build();
-                proves::<Libsnark>(&r1cs, &witness);
-                proves::<Circom>(&r1cs, &witness);
-            }
-        }
-    }
-    let (r1cs, _) = Circuit { seed: 5, constraints: 0, public: 0, free: 0, unused: 0 }.build();
-    assert_eq!(r1cs.domain_size(), 1);
-}
-
-#[test]
 fn random_circuits_prove_under_both_reductions() {
     for seed in 0..6 {
         let circuit = Circuit { seed, constraints: 40, public: 3, free: 4, unused: 2 };

@@ -2,7 +2,7 @@
 //! other: a mix-up would prove without an error and never verify, so the type keeps them apart.
 
 use std::fmt::Debug;
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 use blstrs::Scalar;
 use ff::Field;
@@ -167,13 +167,13 @@ pub struct Rows {
 impl Rows {
     /// The matrices of a constraint system as a key carries them.
     fn of(r1cs: &R1cs) -> Result<Self, ShapeError> {
-        let fixed = 0..=r1cs.n_public();
-        Ok(Self { a: padded(r1cs, r1cs.a(), fixed)?, b: padded(r1cs, r1cs.b(), 1..=0)? })
+        let n_fixed = r1cs.n_public() + 1;
+        Ok(Self { a: padded(r1cs, r1cs.a(), 0..n_fixed)?, b: padded(r1cs, r1cs.b(), 0..0)? })
     }
 }
 
 /// The rows of a matrix, then a row for each wire of `fixed`, then empty ones to the end of the domain.
-fn padded(r1cs: &R1cs, matrix: &Matrix, fixed: RangeInclusive<u32>) -> Result<Matrix, ShapeError> {
+fn padded(r1cs: &R1cs, matrix: &Matrix, fixed: Range<u32>) -> Result<Matrix, ShapeError> {
     let mut out = MatrixBuilder::new(r1cs.n_wires());
     for row in 0..matrix.n_rows() {
         for (wire, coefficient) in matrix.row(row) {

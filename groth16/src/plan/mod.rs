@@ -18,8 +18,8 @@ use prestage_vram::Bytes;
 use crate::Error;
 use crate::sizes::Shape;
 
-pub use policy::Policy;
 use policy::MAX_CHUNKS;
+pub use policy::Policy;
 
 /// A sum shorter than this gains little from less scratch: the plan does not cut it to save memory that is free.
 const COMFORTABLE: usize = 1 << 20;
@@ -69,8 +69,8 @@ impl Sum {
     }
 }
 
-/// What the stages state about the memory that they take beside the polynomials. A device's stages are asked by
-/// [`Plan::for_turn`]; anything else can stand in for them, since planning touches no device.
+/// What the stages state about the memory that they take beside the polynomials: a device's own
+/// ([`DeviceFootprints`](crate::DeviceFootprints)), or anything that stands in for them.
 pub trait Footprints {
     /// T: tables of the quotient under `policy`; its polynomials and their pieces are counted elsewhere.
     ///
@@ -173,8 +173,7 @@ impl Plan {
             // No more than the quotient took, unless that would cut a sum that is short anyway.
             let limit = quotient.max(peak(len.min(COMFORTABLE))).min(budget);
             let halves = (0..usize::BITS).map(|log| len.div_ceil(1 << log));
-            let Some(fitting) =
-                halves.take_while(|n| *n == len || *n >= LEAST).find(|n| peak(*n) <= limit)
+            let Some(fitting) = halves.take_while(|n| *n == len || *n >= LEAST).find(|n| peak(*n) <= limit)
             else {
                 return refuse(sum.name(), peak(len.min(LEAST)));
             };

@@ -38,10 +38,13 @@ fn plan(budget: Bytes) -> Result<Plan, Error> {
 fn l2_full_on_a_budget_of_14131_mib() {
     let plan = plan(Bytes::mib(14_643).saturating_sub(Bytes::mib(512))).unwrap();
     assert_eq!(plan.policy(), Policy::Full);
-    assert_eq!(plan.phases()[..2], [
-        Phase { name: "stage", peak: Bytes::mib(12_288) },
-        Phase { name: "quotient", peak: Bytes::mib(12_288) + T },
-    ]);
+    assert_eq!(
+        plan.phases()[..2],
+        [
+            Phase { name: "stage", peak: Bytes::mib(12_288) },
+            Phase { name: "quotient", peak: Bytes::mib(12_288) + T },
+        ]
+    );
     assert!(plan.peak() <= Bytes::mib(14_131));
     assert!(plan.reason().contains("full is the largest plan and fits"), "{}", plan.reason());
 }
@@ -83,8 +86,7 @@ fn l5_chunks_then_a_typed_refusal() {
 #[test]
 fn l11_b_and_c_are_gone_when_h_runs() {
     let card = Card { tables: Bytes::ZERO, scratch: |_| Bytes::mib(4_912) };
-    let plan =
-        Plan::new(&porep(), &card, Policy::Full, Bytes::mib(14_767), Bytes::ZERO).unwrap();
+    let plan = Plan::new(&porep(), &card, Policy::Full, Bytes::mib(14_767), Bytes::ZERO).unwrap();
     assert_eq!(plan.peak(), Bytes::mib(12_288));
     assert_eq!(plan.peak_from("h"), Bytes::mib(9_008));
     // Kept through H, b and c would have made it 17,200 MiB.
@@ -99,7 +101,10 @@ fn sums_are_cut_into_batches_that_fit_and_no_smaller_ones() {
     assert!(plan.phases().iter().all(|p| p.peak <= plan.peak_from("quotient")));
     let refused = Plan::new(
         &porep(),
-        &Card { tables: T, scratch: |n| Bytes::gib(20).saturating_sub(Bytes::new(256)) + Bytes::new(n as u64) },
+        &Card {
+            tables: T,
+            scratch: |n| Bytes::gib(20).saturating_sub(Bytes::new(256)) + Bytes::new(n as u64),
+        },
         Policy::Full,
         Bytes::gib(14),
         Bytes::ZERO,

@@ -116,10 +116,7 @@ impl Assignment {
     ///
     /// # Errors
     /// [`Error::Shape`] when the witness has not one value per wire.
-    pub fn from_key<D: Ntt + Msm>(
-        prover: &Prover<'_, D, Circom>,
-        witness: &Witness,
-    ) -> Result<Self, Error> {
+    pub fn from_key<D: Ntt + Msm>(prover: &Prover<'_, D, Circom>, witness: &Witness) -> Result<Self, Error> {
         let w = witness.values();
         let rows = prover.key().rows();
         expect_count("values in the witness", prover.key().n_vars() as u64, w.len() as u64)?;

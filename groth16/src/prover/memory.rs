@@ -9,10 +9,34 @@ use super::stages::transforms;
 use crate::Error;
 use crate::plan::{Footprints, Policy, Sum};
 
-/// The stages of `device` for keys over `domain`.
-pub(super) struct DeviceFootprints<'p, D> {
-    pub(super) device: &'p D,
-    pub(super) domain: &'p Domain,
+/// The footprints of a device's own stages for proofs over one domain. It asks, and touches no memory: plans for
+/// shapes of any size can be made with it, no key needed.
+///
+/// ```
+/// use prestage_groth16::{Counts, DeviceFootprints, Libsnark, Plan, Policy, Reduction, Shape};
+/// use prestage_ntt::Domain;
+/// use prestage_vram::{Bytes, Host, HostConfig};
+///
+/// let host = Host::open(HostConfig::default())?;
+/// let shape = Shape::new::<Libsnark>(&Counts::POREP_32G)?;
+/// let domain = Domain::new(1 << 27, Libsnark::GENERATOR)?;
+/// let footprints = DeviceFootprints::new(&host, &domain);
+/// let plan = Plan::new(&shape, &footprints, Policy::Auto, Bytes::gib(12), Bytes::mib(512))?;
+/// assert_eq!(plan.policy(), Policy::AThenBc);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceFootprints<'p, D> {
+    device: &'p D,
+    domain: &'p Domain,
+}
+
+impl<'p, D: Ntt + Msm> DeviceFootprints<'p, D> {
+    /// The stages of `device` over `domain`.
+    #[must_use]
+    pub const fn new(device: &'p D, domain: &'p Domain) -> Self {
+        Self { device, domain }
+    }
 }
 
 impl<D: Ntt + Msm> Footprints for DeviceFootprints<'_, D> {

@@ -14,20 +14,19 @@ use prestage_msm::{Msm, Points, Slots};
 use prestage_ntt::{Domain, Ntt};
 use prestage_vram::{Bytes, Device, Turn, Worker};
 
+use crate::Error;
 use crate::key::{ProvingKey, Quotient, Reduction};
 use crate::plan::{Plan, Policy};
 use crate::proof::Proof;
 use crate::random::Blinding;
 use crate::sizes::Shape;
 use crate::verify::PreparedKey;
-use crate::Error;
 
 pub use assemble::Parts;
 pub use assignment::Assignment;
+pub use memory::DeviceFootprints;
 pub use seam::{Provided, prove_provided};
 pub use stages::{Committed, H, Staged, commit_h, quotient, stage, tail};
-
-use memory::DeviceFootprints;
 
 /// A key made ready for one device: its domain with the twiddle tables, its points, pinned places for results, and
 /// its verifier. Make one per key and device and keep it; any number of workers may prove with it at once.
@@ -157,16 +156,11 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     ///
     /// # Errors
     /// [`Error::PlanRefused`]; [`Error::Chunks`].
-    pub fn plan(
-        &self,
-        turn: &Turn<'_, D>,
-        assignment: &Assignment,
-        policy: Policy,
-    ) -> Result<Plan, Error> {
+    pub fn plan(&self, turn: &Turn<'_, D>, assignment: &Assignment, policy: Policy) -> Result<Plan, Error> {
         let ledger = turn.device().ledger();
         let level = ledger.level();
         let budget = level.budget.saturating_sub(level.resident);
-        let footprints = DeviceFootprints { device: self.device, domain: &self.domain };
+        let footprints = DeviceFootprints::new(self.device, &self.domain);
         if policy == Policy::Auto && !assignment.is_pinned() {
             let plan = Plan::new(&self.shape, &footprints, Policy::None, budget, ledger.margin());
             match plan {

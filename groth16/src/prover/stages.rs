@@ -6,7 +6,7 @@ use std::ops::Range;
 use blstrs::{G1Affine, Scalar};
 use prestage_msm::{Affine, Batches, Deferred, Msm, Points, Scalars, Slots, batched};
 use prestage_ntt::host::Combine;
-use prestage_ntt::{Chunked, Domain, Ntt, Transform, Twiddles, Via};
+use prestage_ntt::{Chunked, Domain, Ntt, Outside, Transform, Twiddles};
 use prestage_transfer::{Lane, Lanes};
 use prestage_vram::{Buf, Class, Device, Turn};
 
@@ -64,9 +64,7 @@ pub fn stage<'t, D: Ntt + Msm, R: Reduction>(
         Ok::<_, Error>(buf)
     };
     let polynomials = match plan.policy() {
-        Policy::AThenBc => {
-            Polynomials::AThenBc { a: up("a", a)?, slot: up("bc", b)?, c: c.clone() }
-        }
+        Policy::AThenBc => Polynomials::AThenBc { a: up("a", a)?, slot: up("bc", b)?, c: c.clone() },
         Policy::Chunked(_) => {
             let a = up("a", a)?;
             Polynomials::Chunked { a, b: b.copy(turn.device())?, c: c.copy(turn.device())? }
@@ -134,9 +132,8 @@ pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<
             ntt.coset_evaluations(lane, &mut a, shift)?;
             let mut slots = Chunked::open(&lanes, &ntt)?;
             for (values, how) in [(&mut b, Combine::Mul), (&mut c, Combine::SubScale(scale))] {
-                let values = values.as_mut_slice();
-                slots =
-                    slots.coset_evaluations(&lanes, &mut ntt, values, Via::Place, shift, &mut a, how)?;
+                let values = Outside::locked(values.as_mut_slice());
+                slots = slots.coset_evaluations(&lanes, &mut ntt, values, shift, &mut a, how)?;
             }
             a
         }

@@ -101,7 +101,9 @@ impl<A: Base> FixedBase<A> {
             let digit = bits_of(&bytes, j * self.bits, self.bits) + carry;
             carry = u32::from(digit > half);
             let magnitude = if digit > half { 2 * half - digit } else { digit };
-            let Some(point) = (magnitude as usize).checked_sub(1).and_then(|d| window.get(d)) else { continue };
+            let Some(point) = (magnitude as usize).checked_sub(1).and_then(|d| window.get(d)) else {
+                continue;
+            };
             if carry == 1 {
                 sum += &-*point;
             } else {

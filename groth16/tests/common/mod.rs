@@ -51,12 +51,11 @@ impl Circuit {
         for row in 0..self.constraints {
             let known = first + row;
             let mut side = |most: u32| -> Vec<(u32, Scalar)> {
-                (0..rng.next_u32() % (most + 1))
-                    .map(|_| (rng.next_u32() % known, value(&mut rng)))
-                    .collect()
+                (0..rng.next_u32() % (most + 1)).map(|_| (rng.next_u32() % known, value(&mut rng))).collect()
             };
             let (a, b, mut c) = (side(3), side(3), side(2));
-            let dot = |side: &[(u32, Scalar)]| side.iter().map(|(i, k)| values[*i as usize] * k).sum::<Scalar>();
+            let dot =
+                |side: &[(u32, Scalar)]| side.iter().map(|(i, k)| values[*i as usize] * k).sum::<Scalar>();
             let new = dot(&a) * dot(&b) - dot(&c);
             c.push((known, Scalar::ONE));
             builder.constraint(&a, &b, &c).unwrap();
@@ -116,7 +115,12 @@ pub fn h_scalars<R: Reduction>(abc: [Vec<Scalar>; 3]) -> Vec<Scalar> {
 }
 
 /// A proof by the formulas, term by term.
-pub fn reference<R: Reduction>(key: &ProvingKey<R>, r1cs: &R1cs, witness: &Witness, blinding: Blinding) -> Proof {
+pub fn reference<R: Reduction>(
+    key: &ProvingKey<R>,
+    r1cs: &R1cs,
+    witness: &Witness,
+    blinding: Blinding,
+) -> Proof {
     let w = witness.values();
     let Blinding { r, s } = blinding;
     let sum = |points: &[blstrs::G1Affine], scalars: &[Scalar]| -> G1Projective {

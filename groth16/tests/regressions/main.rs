@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod formats;
+mod proving;
+mod verifying;
 
 use std::path::PathBuf;
 
