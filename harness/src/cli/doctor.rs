@@ -1,0 +1,156 @@
+//! `prestage doctor`: what is on this machine, what is missing, and how to get it.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::args;
+use super::output::{Failure, Output};
+
+/// One thing that was looked for.
+#[derive(Debug, Serialize)]
+struct Finding {
+    /// What.
+    name: &'static str,
+    /// Whether it is there; `None` where that is no question.
+    present: Option<bool>,
+    /// What was found, or why not.
+    detail: String,
+    /// How to get it, when it is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
+}
+
+impl Finding {
+    fn fact(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, present: None, detail: detail.into(), hint: None }
+    }
+
+    fn found(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, present: Some(true), detail: detail.into(), hint: None }
+    }
+
+    fn missing(name: &'static str, detail: impl Into<String>, hint: &'static str) -> Self {
+        Self { name, present: Some(false), detail: detail.into(), hint: Some(hint) }
+    }
+}
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// What `--device auto` takes.
+    device: &'static str,
+    findings: Vec<Finding>,
+}
+
+/// Runs the verb. Missing things are findings, not failures.
+pub(super) fn run(_: &args::Doctor, out: &mut Output) -> Result<(), Failure> {
+    let findings =
+        vec![processor(), memory(), memlock(), copy_bandwidth(), driver(), nvrtc(), cupti()];
+    let answer = Answer { device: "host", findings };
+    for f in &answer.findings {
+        let mark = match f.present {
+            Some(true) => "ok",
+            Some(false) => "missing",
+            None => "",
+        };
+        out.line(format_args!("{:<16} {mark:<8} {}", f.name, f.detail));
+        if let Some(hint) = f.hint {
+            out.line(format_args!("{:<16} {:<8} to get it: {hint}", "", ""));
+        }
+    }
+    out.line(format_args!("\nproofs are made on the device `{}`", answer.device));
+    out.json(&answer)
+}
+
+fn processor() -> Finding {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Finding::fact("processor", format!("{threads} threads, {}", std::env::consts::ARCH))
+}
+
+fn memory() -> Finding {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = |key: &str| -> Option<u64> {
+        text.lines().find_map(|l| l.strip_prefix(key))?.trim().trim_end_matches("kB").trim().parse().ok()
+    };
+    match (kib("MemTotal:"), kib("MemAvailable:")) {
+        (Some(total), Some(free)) => {
+            let show = |n| prestage_vram::Bytes::kib(n).to_string();
+            Finding::fact("host memory", format!("{}, {} available", show(total), show(free)))
+        }
+        _ => Finding::fact("host memory", "the operating system does not say"),
+    }
+}
+
+fn memlock() -> Finding {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock);
+    match limit.current {
+        None => Finding::fact("memlock limit", "none: any amount of host memory can be pinned"),
+        Some(n) => Finding::fact(
+            "memlock limit",
+            format!("{} (`ulimit -l unlimited` raises it; CUDA's own pinning does not need it)", prestage_vram::Bytes::new(n)),
+        ),
+    }
+}
+
+/// The rate of a large copy within host memory: the link of the device `host`.
+fn copy_bandwidth() -> Finding {
+    let source = vec![1u8; 64 << 20];
+    let mut target = vec![0u8; source.len()];
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let start = Instant::now();
+        target.copy_from_slice(black_box(&source));
+        black_box(&mut target);
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let rate = source.len() as f64 / best / 1e9;
+    Finding::fact("host copies", format!("{rate:.1} GB/s on one thread (64 MiB, best of 5)"))
+}
+
+#[cfg(feature = "cuda")]
+fn driver() -> Finding {
+    const HINT: &str = "install the NVIDIA driver (Debian: apt install nvidia-driver), version 580 or later";
+    match prestage_vram::cuda::probe() {
+        Ok(found) => Finding::found("NVIDIA driver", found.to_string()),
+        Err(e) => Finding::missing("NVIDIA driver", e.to_string(), HINT),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn driver() -> Finding {
+    Finding::missing("NVIDIA driver", "not looked for", "build with --features cuda")
+}
+
+fn nvrtc() -> Finding {
+    library(
+        "NVRTC",
+        &["libnvrtc.so.13", "libnvrtc.so"],
+        "pip install 'nvidia-cuda-nvrtc==13.0.*' and put its lib folder on LD_LIBRARY_PATH",
+    )
+}
+
+fn cupti() -> Finding {
+    library(
+        "CUPTI",
+        &["libcupti.so.13", "libcupti.so"],
+        "pip install 'nvidia-cuda-cupti==13.0.*' and put its lib folder on LD_LIBRARY_PATH",
+    )
+}
+
+/// Looks for a shared library the way the loader does, by file name alone: nothing is loaded or run.
+fn library(name: &'static str, files: &[&str], hint: &'static str) -> Finding {
+    let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&listed).chain(
+        ["/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
+            .map(Into::into),
+    );
+    for folder in folders {
+        if let Some(at) = files.iter().map(|f| folder.join(f)).find(|p| p.exists()) {
+            return Finding::found(name, at.display().to_string());
+        }
+    }
+    Finding::missing(name, format!("no {} where the loader looks", files[0]), hint)
+}
