@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+pub mod circuits;
+pub mod cli;
 mod error;
+pub mod spec;
 pub mod timeline;
 
 pub use error::Error;

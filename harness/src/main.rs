@@ -1,2 +1,7 @@
 //! The `prestage` command line.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    prestage_harness::cli::run(std::env::args_os())
+}

@@ -12,15 +12,15 @@ use crate::spec::DeviceSpec;
 /// Errors are one line on stderr. Exit status: 0 done, 1 failed, 2 the command line is wrong.
 #[derive(Debug, Parser)]
 #[command(name = "prestage", version, max_term_width = 100, arg_required_else_help = true)]
-pub struct Cli {
+pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub(super) verb: Verb,
 }
 
 /// What `prestage` does.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub(super) enum Verb {
     /// Say what is on this machine: devices, driver, NVRTC, CUPTI, memory, limits, and how to get what is missing
     Doctor(Doctor),
     /// The main job with no input: make a circuit and a key, prove it staged and unstaged, verify, draw the timeline
@@ -36,7 +36,7 @@ pub enum Verb {
 impl Verb {
     /// Whether the answer is asked for as JSON.
     #[must_use]
-    pub fn json(&self) -> bool {
+    pub(super) fn json(&self) -> bool {
         match self {
             Self::Doctor(v) => v.json,
             Self::Demo(v) => v.json,
@@ -49,114 +49,114 @@ impl Verb {
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
-pub struct Doctor {
+pub(super) struct Doctor {
     /// Answer as JSON on stdout
     #[arg(long)]
-    pub json: bool,
+    pub(super) json: bool,
 }
 
 /// Where a proof is made, and how.
 #[derive(Debug, Args)]
-pub struct Place {
+pub(super) struct Place {
     /// Device: auto, host, cuda:N or sim:PRESET, with an optional cap such as host@8GiB
     #[arg(long, default_value = "auto", value_name = "D")]
-    pub device: DeviceSpec,
+    pub(super) device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille
     #[arg(long, default_value = "512MiB", value_name = "M")]
-    pub margin: Margin,
+    pub(super) margin: Margin,
 }
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
-pub struct Demo {
+pub(super) struct Demo {
     /// Where to prove
     #[command(flatten)]
-    pub place: Place,
+    pub(super) place: Place,
     /// Size of the circuit: 2^K rows, K from 4 to 20
     #[arg(long, default_value_t = 14, value_name = "K", value_parser = clap::value_parser!(u32).range(4..=20))]
-    pub log_size: u32,
+    pub(super) log_size: u32,
     /// Folder for the report page and its data
     #[arg(long, default_value = "prestage-demo", value_name = "DIR")]
-    pub out: PathBuf,
+    pub(super) out: PathBuf,
     /// Answer as JSON on stdout
     #[arg(long)]
-    pub json: bool,
+    pub(super) json: bool,
 }
 
 /// Arguments of `setup`.
 #[derive(Debug, Args)]
-pub struct Setup {
+pub(super) struct Setup {
     /// The circuit (circom .r1cs)
     #[arg(long, value_name = "F")]
-    pub r1cs: PathBuf,
+    pub(super) r1cs: PathBuf,
     /// Proving key to write (bellman .params)
     #[arg(long, value_name = "K.params")]
-    pub key: PathBuf,
+    pub(super) key: PathBuf,
     /// Verification key to write (snarkjs JSON)
     #[arg(long, value_name = "V.json")]
-    pub vkey: PathBuf,
+    pub(super) vkey: PathBuf,
     /// Make the trapdoor from this seed (up to 64 hex digits). Whoever knows the seed can forge proofs: for tests only
     #[arg(long, value_name = "HEX")]
-    pub insecure_seed: Option<String>,
+    pub(super) insecure_seed: Option<String>,
     /// Answer as JSON on stdout
     #[arg(long)]
-    pub json: bool,
+    pub(super) json: bool,
 }
 
 /// Arguments of `prove`.
 #[derive(Debug, Args)]
-pub struct Prove {
+pub(super) struct Prove {
     /// Proving key: .zkey (snarkjs), .params (bellman) or .ark (arkworks, uncompressed or compressed)
     #[arg(long, value_name = "K")]
-    pub key: PathBuf,
+    pub(super) key: PathBuf,
     /// Witness (.wtns)
     #[arg(long, value_name = "W.wtns")]
-    pub witness: PathBuf,
+    pub(super) witness: PathBuf,
     /// Proof to write: .json (snarkjs) or .bin (192 bytes, compressed)
     #[arg(long, value_name = "P")]
-    pub proof: PathBuf,
+    pub(super) proof: PathBuf,
     /// The circuit: needed with .params and .ark keys; with it the witness is checked first
     #[arg(long, value_name = "F")]
-    pub r1cs: Option<PathBuf>,
+    pub(super) r1cs: Option<PathBuf>,
     /// Do not check the witness against the circuit first
     #[arg(long, requires = "r1cs")]
-    pub no_check: bool,
+    pub(super) no_check: bool,
     /// Public inputs to write (snarkjs JSON)
     #[arg(long, value_name = "PUB.json")]
-    pub public: Option<PathBuf>,
+    pub(super) public: Option<PathBuf>,
     /// Where to prove
     #[command(flatten)]
-    pub place: Place,
+    pub(super) place: Place,
     /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked-K or none
     #[arg(long, default_value = "auto", value_name = "P")]
-    pub policy: String,
+    pub(super) policy: String,
     /// Load the key without checking its points (they are checked once per file and remembered)
     #[arg(long)]
-    pub no_key_check: bool,
+    pub(super) no_key_check: bool,
     /// Folder for the timeline: page, pictures, traces, report
     #[arg(long, value_name = "DIR")]
-    pub timeline: Option<PathBuf>,
+    pub(super) timeline: Option<PathBuf>,
     /// Answer as JSON on stdout
     #[arg(long)]
-    pub json: bool,
+    pub(super) json: bool,
 }
 
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
-pub struct Verify {
+pub(super) struct Verify {
     /// Verification key: .json (snarkjs), .params (bellman) or .ark (arkworks)
     #[arg(long, value_name = "V")]
-    pub vkey: PathBuf,
+    pub(super) vkey: PathBuf,
     /// Public inputs: .json (snarkjs) or .wtns
     #[arg(long, value_name = "PUB")]
-    pub public: PathBuf,
+    pub(super) public: PathBuf,
     /// Proof: .json (snarkjs) or .bin (192 bytes, compressed)
     #[arg(long, value_name = "P")]
-    pub proof: PathBuf,
+    pub(super) proof: PathBuf,
     /// Accept a verification key whose delta is known to all (a key whose second phase was never run)
     #[arg(long)]
-    pub insecure: bool,
+    pub(super) insecure: bool,
     /// Answer as JSON on stdout
     #[arg(long)]
-    pub json: bool,
+    pub(super) json: bool,
 }

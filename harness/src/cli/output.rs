@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A failure: one line for stderr. Its sources are joined by colons.
 #[derive(Debug)]
-pub struct Failure(String);
+pub(super) struct Failure(String);
 
 impl Failure {
     /// A failure in these words.
@@ -58,7 +58,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 /// Writes the answer: lines for people, or one JSON value. Progress goes to stderr, on a terminal only.
 #[derive(Debug)]
-pub struct Output {
+pub(super) struct Output {
     json: bool,
 }
 
