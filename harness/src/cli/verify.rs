@@ -1,0 +1,31 @@
+//! `prestage verify`: is this a proof of that statement?
+
+use prestage_groth16::{PreparedKey, format};
+use serde::Serialize;
+
+use super::args;
+use super::output::{Failure, Output};
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    valid: bool,
+    public_inputs: usize,
+}
+
+/// Runs the verb: done when the proof is valid, failed when it is not.
+pub(super) fn run(args: &args::Verify, out: &mut Output) -> Result<(), Failure> {
+    let vk = format::load_verifying_key(&args.vkey)?;
+    let public = format::load_public(&args.public, vk.n_public())?;
+    let proof = format::load_proof(&args.proof)?;
+    let key = if args.insecure { PreparedKey::new_insecure(&vk) } else { PreparedKey::new(&vk) }
+        .map_err(|e| Failure::at(args.vkey.display(), &e))?;
+    let valid = key.verify(&public, &proof).map_err(|e| Failure::at(args.public.display(), &e))?;
+    if !valid {
+        return Err(Failure::new(format!(
+            "{}: the proof is not valid for these public inputs under this key",
+            args.proof.display()
+        )));
+    }
+    out.line(format_args!("valid"));
+    out.json(&Answer { valid, public_inputs: public.len() })
+}
