@@ -68,8 +68,11 @@ pub fn bits(log_domain: u32, mut rng: impl RngCore) -> Result<Circuit, ShapeErro
 /// `2^log_domain − less`, where `less` rows are taken by other things.
 fn constraints(log_domain: u32, less: u32) -> Result<u32, ShapeError> {
     let log = log_domain.max(2);
-    let too_many =
-        || ShapeError::Count { what: "rows, at most", expected: 1 << 31, got: 1u64.checked_shl(log).unwrap_or(u64::MAX) };
+    let too_many = || ShapeError::Count {
+        what: "rows, at most",
+        expected: 1 << 31,
+        got: 1u64.checked_shl(log).unwrap_or(u64::MAX),
+    };
     if log > 31 {
         return Err(too_many());
     }

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The prover failed.
+    #[error(transparent)]
+    Groth16(#[from] prestage_groth16::Error),
     /// A proof did not verify, so nothing may be said about its time.
     #[error("proof {index} of {proofs} does not verify: no timing is reported")]
     Unverified {

@@ -30,7 +30,9 @@ pub enum DeviceKind {
 
 /// Text that names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no device (write host, cuda:0 or sim:PRESET, each with an optional cap such as @16GiB, or auto)")]
+#[error(
+    "`{0}` names no device (write host, cuda:0 or sim:PRESET, each with an optional cap such as @16GiB, or auto)"
+)]
 pub struct ParseDeviceError(String);
 
 impl FromStr for DeviceSpec {
@@ -76,7 +78,9 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes_and_refuses_the_rest() {
-        for good in ["auto", "host", "host@8GiB", "cuda:0", "cuda:1@16303MiB", "sim:cascade-16g", "sim:h200-141g@100"] {
+        for good in
+            ["auto", "host", "host@8GiB", "cuda:0", "cuda:1@16303MiB", "sim:cascade-16g", "sim:h200-141g@100"]
+        {
             assert_eq!(good.parse::<DeviceSpec>().unwrap().to_string(), good);
         }
         for bad in ["", "gpu", "cuda", "cuda:", "cuda:x", "sim:", "host@", "host@lots", "host:1", "cuda:-1"] {

@@ -46,8 +46,7 @@ struct Answer {
 
 /// Runs the verb. Missing things are findings, not failures.
 pub(super) fn run(_: &args::Doctor, out: &mut Output) -> Result<(), Failure> {
-    let findings =
-        vec![processor(), memory(), memlock(), copy_bandwidth(), driver(), nvrtc(), cupti()];
+    let findings = vec![processor(), memory(), memlock(), copy_bandwidth(), driver(), nvrtc(), cupti()];
     let answer = Answer { device: "host", findings };
     for f in &answer.findings {
         let mark = match f.present {
@@ -89,7 +88,10 @@ fn memlock() -> Finding {
         None => Finding::fact("memlock limit", "none: any amount of host memory can be pinned"),
         Some(n) => Finding::fact(
             "memlock limit",
-            format!("{} (`ulimit -l unlimited` raises it; CUDA's own pinning does not need it)", prestage_vram::Bytes::new(n)),
+            format!(
+                "{} (`ulimit -l unlimited` raises it; CUDA's own pinning does not need it)",
+                prestage_vram::Bytes::new(n)
+            ),
         ),
     }
 }
@@ -144,8 +146,14 @@ fn cupti() -> Finding {
 fn library(name: &'static str, files: &[&str], hint: &'static str) -> Finding {
     let listed = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let folders = std::env::split_paths(&listed).chain(
-        ["/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"]
-            .map(Into::into),
+        [
+            "/usr/local/cuda/lib64",
+            "/usr/lib/x86_64-linux-gnu",
+            "/usr/lib/aarch64-linux-gnu",
+            "/usr/lib64",
+            "/usr/lib",
+        ]
+        .map(Into::into),
     );
     for folder in folders {
         if let Some(at) = files.iter().map(|f| folder.join(f)).find(|p| p.exists()) {

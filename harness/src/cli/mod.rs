@@ -1,8 +1,13 @@
 //! The command line: reads arguments, runs a verb, says how it ended.
 
 mod args;
+mod demo;
+mod device;
 mod doctor;
 mod output;
+mod prove;
+mod setup;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -12,7 +17,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use self::args::{Cli, Verb};
-use self::output::{Failure, Output};
+use self::output::Output;
 
 /// Runs `prestage` with these arguments, the program's name first. Exit status: 0 done, 1 failed, 2 wrong usage.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -23,11 +28,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut out = Output::new(verb.json());
     let outcome = match &verb {
         Verb::Doctor(args) => doctor::run(args, &mut out),
-        _ => Err(Failure::new("not yet")),
+        Verb::Demo(args) => demo::run(args, &mut out),
+        Verb::Setup(args) => setup::run(args, &mut out),
+        Verb::Prove(args) => prove::run(args, &mut out),
+        Verb::Verify(args) => verify::run(args, &mut out),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            out.failed(&failure);
             let _ = writeln!(std::io::stderr(), "prestage: {failure}");
             ExitCode::FAILURE
         }

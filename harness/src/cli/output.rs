@@ -82,6 +82,11 @@ impl Output {
         Ok(())
     }
 
+    /// With `--json`, says on stdout as well why there is no answer.
+    pub(crate) fn failed(&mut self, failure: &Failure) {
+        let _ = self.json(&serde_json::json!({ "error": failure.to_string() }));
+    }
+
     /// A remark on stderr that does not change the outcome.
     pub(crate) fn note(&self, text: fmt::Arguments<'_>) {
         let _ = writeln!(io::stderr(), "prestage: note: {text}");

@@ -31,7 +31,9 @@ pub(super) fn run(args: &args::Setup, out: &mut Output) -> Result<(), Failure> {
     format::save_params(&args.key, &key)?;
     format::save_verifying_key(&args.vkey, key.vk())?;
     if seed.is_some() {
-        out.note(format_args!("everyone who knows the seed can prove false statements under this key: for tests only"));
+        out.note(format_args!(
+            "everyone who knows the seed can prove false statements under this key: for tests only"
+        ));
     } else {
         out.note(format_args!(
             "whoever ran this setup could have kept its trapdoor: a key that is to convince others needs a ceremony"

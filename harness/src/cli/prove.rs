@@ -1,0 +1,167 @@
+//! `prestage prove`: files in, a verified proof out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use prestage_groth16::format::{self, LoadOptions, Note, PointChecks};
+use prestage_groth16::{AnyKey, Assignment, Options, Policy, Prover, ProvingKey, R1cs, Reduction, Witness};
+use prestage_vram::{Host, WorkerId, host_work};
+use serde::Serialize;
+
+use super::args;
+use super::device::{self, Opened};
+use super::output::{Failure, Output};
+use crate::Error;
+use crate::session::{About, Run, prove_in_turn};
+use crate::timeline::{ByCause, save};
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    verified: bool,
+    device: String,
+    policy: String,
+    reason: String,
+    domain: u64,
+    public_inputs: usize,
+    wall_ns: u64,
+    busy_ns: u64,
+    idle_ns: ByCause,
+    peak_bytes: u64,
+    proof: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    public: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<String>,
+}
+
+/// Runs the verb. Nothing is written unless the proof verifies.
+pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
+    let policy: Policy = args.policy.parse().map_err(|e| Failure::at("--policy", &e))?;
+    let witness = format::load_witness(&args.witness)?;
+    let r1cs = args.r1cs.as_deref().map(format::load_r1cs).transpose()?;
+    let opened = device::open(&args.place)?;
+    let key = load_key(args, r1cs.as_ref(), out)?;
+    let options = Options::default().policy(policy);
+    match (key, &r1cs) {
+        (AnyKey::Circom(key), None) => {
+            let prover = Prover::new(&opened.device, key)?;
+            prove(args, &opened, &prover, || Assignment::from_key(&prover, &witness), options, out)
+        }
+        (AnyKey::Circom(key), Some(r1cs)) => with_circuit(args, &opened, key, r1cs, &witness, options, out),
+        (AnyKey::Libsnark(key), Some(r1cs)) => with_circuit(args, &opened, key, r1cs, &witness, options, out),
+        (AnyKey::Libsnark(_), None) => Err(Failure::new(format!(
+            "{}: this kind of key has no constraints in it: give the circuit with --r1cs",
+            args.key.display()
+        ))),
+    }
+}
+
+fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<AnyKey, Failure> {
+    let _progress = out.progress("loading the key");
+    let mut options = LoadOptions::default();
+    if args.no_key_check {
+        options.checks = PointChecks::Unchecked;
+    }
+    let loaded = format::load_proving_key(&args.key, r1cs, &options)?;
+    for note in loaded.notes.iter().filter(|note| !matches!(note, Note::Remembered { .. })) {
+        out.note(format_args!("{}: {note}", args.key.display()));
+    }
+    Ok(loaded.value)
+}
+
+fn with_circuit<R: Reduction>(
+    args: &args::Prove,
+    opened: &Opened,
+    key: ProvingKey<R>,
+    r1cs: &R1cs,
+    witness: &Witness,
+    options: Options,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let prover = Prover::new(&opened.device, key)?;
+    let assignment = || match args.no_check {
+        true => Assignment::new_unchecked(&prover, r1cs, witness),
+        false => Assignment::new(&prover, r1cs, witness),
+    };
+    prove(args, opened, &prover, assignment, options, out)
+}
+
+fn prove<R: Reduction>(
+    args: &args::Prove,
+    opened: &Opened,
+    prover: &Prover<'_, Host, R>,
+    assignment: impl FnOnce() -> Result<Assignment, prestage_groth16::Error>,
+    options: Options,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let progress = out.progress("proving");
+    // The account of time begins with the proof, not with the loading of the key.
+    drop(opened.recorder.take());
+    let assignment = host_work(&opened.device, WorkerId(0), "evaluate a, b, c", assignment)?;
+    let file = |path: &Path| path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let about = About {
+        scenario: format!("prove {}", file(&args.key)),
+        device: opened.name.clone(),
+        circuit: file(&args.key),
+        constraints: prover.shape().rows,
+        parameters: BTreeMap::from([
+            ("workers".into(), "1".into()),
+            ("margin".into(), args.place.margin.to_string()),
+        ]),
+    };
+    let Run { proofs, plan, report, timeline } =
+        prove_in_turn(prover, &assignment, &[options], &opened.recorder, about)
+            .map_err(|e| advise(args, e))?;
+    drop(progress);
+    let public = assignment.public();
+    if let Some(path) = &args.public {
+        format::save_public(path, public)?;
+    }
+    let saved =
+        args.timeline.as_deref().map(|folder| save(folder, "prove", &report, &timeline)).transpose()?;
+    // The proof is written last: whoever finds it finds everything that belongs to it.
+    let [proof] = proofs.as_slice() else { return Err(Failure::new("no proof was made")) };
+    format::save_proof(&args.proof, proof)?;
+
+    let answer = Answer {
+        verified: true,
+        device: opened.name.clone(),
+        policy: plan.policy().to_string(),
+        reason: plan.reason().to_owned(),
+        domain: prover.key().domain_size(),
+        public_inputs: public.len(),
+        wall_ns: report.times.wall().get(),
+        busy_ns: report.times.busy().get(),
+        idle_ns: *report.times.idle(),
+        peak_bytes: report.peak_bytes,
+        proof: args.proof.display().to_string(),
+        public: args.public.as_ref().map(|p| p.display().to_string()),
+        timeline: saved.map(|s| s.page.display().to_string()),
+    };
+    out.line(format_args!(
+        "proved and verified on {} in {} (policy {}: {}); wrote {}",
+        answer.device,
+        report.times.wall(),
+        answer.policy,
+        answer.reason,
+        answer.proof
+    ));
+    if let Some(page) = &answer.timeline {
+        out.line(format_args!("timeline: {page}"));
+    }
+    out.json(&answer)
+}
+
+/// A proof that does not verify is nearly always a witness of something else; the circuit would say where.
+fn advise(args: &args::Prove, error: Error) -> Failure {
+    match &error {
+        Error::Groth16(prestage_groth16::Error::NotVerified) if args.r1cs.is_some() && !args.no_check => {
+            Failure::new(format!(
+                "{}: the proof does not verify although the witness satisfies the circuit: the key is damaged or is not of this circuit",
+                args.key.display()
+            ))
+        }
+        Error::Groth16(prestage_groth16::Error::NotVerified) => Failure::at(args.witness.display(), &error),
+        _ => error.into(),
+    }
+}
