@@ -1,7 +1,8 @@
 //! Files that are there in full or not at all.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use prestage_groth16::format;
 
 use super::{Report, Timeline, csv, page, png, svg, trace};
 use crate::Error;
@@ -12,32 +13,8 @@ use crate::Error;
 /// # Errors
 /// [`Error::Write`] with the path.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let attempt = || -> io::Result<()> {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new().prefix(".prestage-").tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        readable(file.as_file())?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        // The rename itself reaches the disk with its folder, where the system can be asked for that.
-        if let Ok(folder) = std::fs::File::open(folder) {
-            let _ = folder.sync_all();
-        }
-        Ok(())
-    };
-    attempt().map_err(|source| Error::Write { path: path.to_owned(), source })
-}
-
-/// Temporary files are private; reports are for everyone who may read the folder.
-#[cfg(unix)]
-fn readable(file: &std::fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable(_: &std::fs::File) -> io::Result<()> {
-    Ok(())
+    format::write_atomically(path, |file| file.write_all(bytes))
+        .map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
 /// Where the files of a report are.
