@@ -46,7 +46,9 @@ struct Answer {
 
 /// Runs the verb. Missing things are findings, not failures.
 pub(super) fn run(_: &args::Doctor, out: &mut Output) -> Result<(), Failure> {
-    let findings = vec![processor(), memory(), memlock(), copy_bandwidth(), driver(), nvrtc(), cupti()];
+    let mut findings = vec![processor(), memory(), memlock(), copy_bandwidth()];
+    findings.extend(cards());
+    findings.extend([nvrtc(), cupti()]);
     let answer = Answer { device: "host", findings };
     for f in &answer.findings {
         let mark = match f.present {
@@ -112,18 +114,31 @@ fn copy_bandwidth() -> Finding {
     Finding::fact("host copies", format!("{rate:.1} GB/s on one thread (64 MiB, best of 5)"))
 }
 
+/// The driver and a line per card.
 #[cfg(feature = "cuda")]
-fn driver() -> Finding {
+fn cards() -> Vec<Finding> {
     const HINT: &str = "install the NVIDIA driver (Debian: apt install nvidia-driver), version 580 or later";
-    match prestage_vram::cuda::probe() {
-        Ok(found) => Finding::found("NVIDIA driver", found.to_string()),
-        Err(e) => Finding::missing("NVIDIA driver", e.to_string(), HINT),
-    }
+    let found = match prestage_vram::cuda::probe() {
+        Ok(found) => found,
+        Err(e) => return vec![Finding::missing("NVIDIA driver", e.to_string(), HINT)],
+    };
+    let driver =
+        Finding::found("NVIDIA driver", format!("for CUDA {}, {} cards", found.version, found.devices.len()));
+    let card = |d: prestage_vram::cuda::Found| {
+        let free = d.free.map_or_else(|e| format!("no context: {e}"), |free| format!("{free} free"));
+        let (major, minor) = d.compute;
+        Finding::found(
+            "card",
+            format!("cuda:{} {} (sm_{major}{minor}, {}), {}, {free}", d.ordinal, d.name, d.uuid, d.total),
+        )
+    };
+    std::iter::once(driver).chain(found.devices.into_iter().map(card)).collect()
 }
 
+/// A build without the feature `cuda` cannot look.
 #[cfg(not(feature = "cuda"))]
-fn driver() -> Finding {
-    Finding::missing("NVIDIA driver", "not looked for", "build with --features cuda")
+fn cards() -> Vec<Finding> {
+    vec![Finding::missing("NVIDIA driver", "not looked for", "build with --features cuda")]
 }
 
 fn nvrtc() -> Finding {

@@ -47,6 +47,16 @@ impl Margin {
     }
 }
 
+impl fmt::Display for Margin {
+    /// `512.00 MiB` or `50 permille`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(bytes) => write!(f, "{bytes}"),
+            Self::Permille(n) => write!(f, "{n} permille"),
+        }
+    }
+}
+
 impl std::str::FromStr for Margin {
     type Err = crate::ParseBytesError;
 
