@@ -384,7 +384,7 @@ impl Tables {
         let mut inner: Vec<(u32, *mut Fr)> = Vec::new();
         for &lr in &plan.passes {
             if inner.iter().all(|(bits, _)| *bits != lr) {
-                let at: *mut Fr = cursor.take(FR_BYTES * 4 << lr);
+                let at: *mut Fr = cursor.take((FR_BYTES * 4) << lr);
                 inner.push((lr, at));
                 let args = Args::new().with(at).with(powers.cast_const()).with(plan.lg).with(lr);
                 launches.push(elementwise("ntt_inner", 1 << lr, args));
@@ -412,7 +412,7 @@ impl Tables {
                 }
                 Form::Levels => {
                     let mut level = |bits: u32, squarings: *mut Fr, skip: u32, scale: Fr| {
-                        let at: *mut Fr = cursor.take(FR_BYTES * 4 << bits);
+                        let at: *mut Fr = cursor.take((FR_BYTES * 4) << bits);
                         let args = Args::new().with(at).with(squarings.cast_const()).with(scale).with(skip);
                         launches.push(elementwise("ntt_level", 1 << bits, args.with(1u32 << bits)));
                         at
