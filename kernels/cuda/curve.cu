@@ -37,7 +37,9 @@ PS_FN void curve_check(const Block& blk, u32 op, Affine<F>* out, const Affine<F>
 
 PS_FN void g1_check_body(const Block& blk, u32 op, Affine<Fq>* out, const Affine<Fq>* a, const Affine<Fq>* b,
                          const Fq* z, u64 n) {
-    curve_check<Fq>(blk, op, out, a, b, z, n);
+    curve_check<FqOutlined>(blk, op, reinterpret_cast<Affine<FqOutlined>*>(out),
+                            reinterpret_cast<const Affine<FqOutlined>*>(a),
+                            reinterpret_cast<const Affine<FqOutlined>*>(b), reinterpret_cast<const FqOutlined*>(z), n);
 }
 PS_FN void g2_check_body(const Block& blk, u32 op, Affine<Fq2>* out, const Affine<Fq2>* a, const Affine<Fq2>* b,
                          const Fq2* z, u64 n) {
@@ -53,7 +55,7 @@ PS_FN void g1_chain_body(const Block& blk, Affine<Fq>* out, const Affine<Fq>* st
         Xyzz<Fq> s = to_xyzz(start[i]);
         const Affine<Fq> q = b[i];
         PS_ROLLED for (u32 k = 0; k < steps; k++) add_mixed(s, q);
-        out[i] = to_affine(s);
+        out[i] = over<Fq>(to_affine(over<FqOutlined>(s)));
     });
 }
 

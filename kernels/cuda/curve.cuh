@@ -2,8 +2,9 @@
 //
 // `Affine` is blst's layout: canonical Montgomery coordinates, (0, 0) for infinity, which is not on either curve.
 // `Xyzz` is x = X/ZZ, y = Y/ZZZ with ZZ³ = ZZZ², coordinates below 2p, infinity as ZZ = 0.
-// What is rare or not on a hot path is a call (`PS_CALL`) with operands and results by value, which travel in
-// registers: code stays small, and no live point shares a stack slot with another.
+// Points never cross a call: four coordinates by value would go over the stack, and by pointer nvcc has put two live
+// points into one stack slot. What is rare or not on a hot path runs over a field whose products are calls
+// (`Outlined<F>`) instead; the layout is the same.
 // Formulas: hyperelliptic.org/EFD, shortw/xyzz, with a = 0. They hold for any point of the curve, in the
 // subgroup or not; equal, opposite and infinite operands are told apart.
 #pragma once
@@ -15,6 +16,23 @@ template <class F> struct Affine {
 template <class F> struct Xyzz {
     F x, y, zz, zzz;
 };
+
+// The field with the same elements whose products are calls.
+template <class F> struct OutlinedOf {
+    using Type = F;
+};
+template <> struct OutlinedOf<Fq> {
+    using Type = FqOutlined;
+};
+template <class F> using Outlined = typename OutlinedOf<F>::Type;
+PS_FN Fq field_as(const FqOutlined& a, Fq*) { return limbs_as<false>(a); }
+PS_FN FqOutlined field_as(const Fq& a, FqOutlined*) { return limbs_as<true>(a); }
+template <class F> PS_FN F field_as(const F& a, F*) { return a; }
+template <class T, class F> PS_FN T over(const F& a) { return field_as(a, static_cast<T*>(nullptr)); }
+template <class T, class F> PS_FN Affine<T> over(const Affine<F>& p) { return {over<T>(p.x), over<T>(p.y)}; }
+template <class T, class F> PS_FN Xyzz<T> over(const Xyzz<F>& p) {
+    return {over<T>(p.x), over<T>(p.y), over<T>(p.zz), over<T>(p.zzz)};
+}
 
 template <class F> PS_FN Affine<F> affine_infinity() {
     Affine<F> p;
@@ -44,7 +62,7 @@ template <class F> PS_FN Xyzz<F> to_xyzz(const Affine<F>& p) {
     set_one(q.zzz);
     return q;
 }
-template <class F> PS_CALL Affine<F> to_affine(Xyzz<F> p) {
+template <class F> PS_FN Affine<F> to_affine(const Xyzz<F>& p) {
     if (is_infinity(p)) return affine_infinity<F>();
     // 1/(ZZ·ZZZ) gives both inverses.
     const F i = inverse(mul(p.zz, p.zzz));
@@ -53,7 +71,7 @@ template <class F> PS_CALL Affine<F> to_affine(Xyzz<F> p) {
 template <class F> PS_FN Xyzz<F> negate(const Xyzz<F>& p) { return {p.x, neg(p.y), p.zz, p.zzz}; }
 
 // 2p: dbl-2008-s-1, 2 squarings saved by a = 0. A point of order two has y = 0 and gives ZZ = 0.
-template <class F> PS_CALL Xyzz<F> doubled(Xyzz<F> p) {
+template <class F> PS_FN Xyzz<F> doubled(const Xyzz<F>& p) {
     const F u = twice(p.y);
     const F v = sqr(u);
     const F w = mul(u, v);
@@ -85,7 +103,7 @@ template <class F> PS_FN void add_mixed(Xyzz<F>& a, const Affine<F>& b) {
     const F p = sub(mul(b.x, a.zz), a.x);
     const F r = sub(mul(b.y, a.zzz), a.y);
     if (is_zero(p)) {
-        a = is_zero(r) ? doubled(to_xyzz(b)) : xyzz_infinity<F>();
+        a = is_zero(r) ? over<F>(doubled(to_xyzz(over<Outlined<F>>(b)))) : xyzz_infinity<F>();
         return;
     }
     const F pp = sqr(p);
@@ -97,7 +115,7 @@ template <class F> PS_FN void add_mixed(Xyzz<F>& a, const Affine<F>& b) {
 }
 
 // a + b: add-2008-s.
-template <class F> PS_CALL Xyzz<F> sum(Xyzz<F> a, Xyzz<F> b) {
+template <class F> PS_FN Xyzz<F> sum(const Xyzz<F>& a, const Xyzz<F>& b) {
     if (is_infinity(b)) return a;
     if (is_infinity(a)) return b;
     const F u1 = mul(a.x, b.zz);
@@ -108,10 +126,11 @@ template <class F> PS_CALL Xyzz<F> sum(Xyzz<F> a, Xyzz<F> b) {
     const F pp = sqr(p);
     const F ppp = mul(p, pp);
     const F q = mul(u1, pp);
-    a.zz = mul(mul(a.zz, b.zz), pp);
-    a.zzz = mul(mul(a.zzz, b.zzz), ppp);
-    finish_sum(a, r, q, ppp, s1);
-    return a;
+    Xyzz<F> z;
+    z.zz = mul(mul(a.zz, b.zz), pp);
+    z.zzz = mul(mul(a.zzz, b.zzz), ppp);
+    finish_sum(z, r, q, ppp, s1);
+    return z;
 }
 
 // How the sum of two affine points comes about.

@@ -9,9 +9,17 @@
 #pragma once
 #include "carry.cuh"
 
-struct Fq {
+// With OUTLINED, products are calls: for code that is large or rarely run. Otherwise they are inlined.
+template <bool OUTLINED> struct FqOf {
     u32 l[12];
 };
+using Fq = FqOf<false>;
+using FqOutlined = FqOf<true>;
+template <bool TO, bool FROM> PS_FN FqOf<TO> limbs_as(const FqOf<FROM>& a) {
+    FqOf<TO> z;
+    PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = a.l[i];
+    return z;
+}
 
 PS_TABLE u32 FQ_P[12] = {0xffffaaab, 0xb9feffff, 0xb153ffff, 0x1eabfffe, 0xf6b0f624, 0x6730d2a0,
                          0xf38512bf, 0x64774b84, 0x434bacd7, 0x4b1ba7b6, 0x397fe69a, 0x1a0111ea};
@@ -40,40 +48,40 @@ inline bool below(const u32* a, const u32* b) {
 #endif
 #define PS_FQ_BELOW(a, bound) PS_CHECK(::prestage::below((a).l, bound))
 
-PS_FN void set_zero(Fq& z) { PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = 0; }
-PS_FN void set_one(Fq& z) { PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = FQ_ONE[i]; }
+template <bool O> PS_FN void set_zero(FqOf<O>& z) { PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = 0; }
+template <bool O> PS_FN void set_one(FqOf<O>& z) { PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = FQ_ONE[i]; }
 
 // Equal limbs: equal elements when both are canonical.
-PS_FN bool same(const Fq& a, const Fq& b) {
+template <bool O> PS_FN bool same(const FqOf<O>& a, const FqOf<O>& b) {
     u32 d = 0;
     PS_UNROLL for (int i = 0; i < 12; i++) d |= a.l[i] ^ b.l[i];
     return d == 0;
 }
 // All limbs zero: the element zero when a is canonical.
-PS_FN bool is_null(const Fq& a) {
+template <bool O> PS_FN bool is_null(const FqOf<O>& a) {
     u32 d = 0;
     PS_UNROLL for (int i = 0; i < 12; i++) d |= a.l[i];
     return d == 0;
 }
-PS_FN Fq select(bool c, const Fq& a, const Fq& b) {
-    Fq z;
+template <bool O> PS_FN FqOf<O> select(bool c, const FqOf<O>& a, const FqOf<O>& b) {
+    FqOf<O> z;
     PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = c ? a.l[i] : b.l[i];
     return z;
 }
 // a - m when a >= m, else a.
-PS_FN Fq subtract_once(const Fq& a, const u32* m) {
-    Fq s;
+template <bool O> PS_FN FqOf<O> subtract_once(const FqOf<O>& a, const u32* m) {
+    FqOf<O> s;
     const u32 borrow = sub_limbs<12>(s.l, a.l, m);
     PS_UNROLL for (int i = 0; i < 12; i++) s.l[i] = borrow ? a.l[i] : s.l[i];
     return s;
 }
 // The representative below p of a value below 2p.
-PS_FN Fq canonical(const Fq& a) {
+template <bool O> PS_FN FqOf<O> canonical(const FqOf<O>& a) {
     PS_FQ_BELOW(a, FQ_2P);
     return subtract_once(a, FQ_P);
 }
 // a = 0 mod p, for a below 2p. The low limb rules out all but one value in 2^31 at once.
-PS_FN bool is_zero(const Fq& a) {
+template <bool O> PS_FN bool is_zero(const FqOf<O>& a) {
     PS_FQ_BELOW(a, FQ_2P);
     if (a.l[0] != 0 && a.l[0] != FQ_P[0]) return false;
     u32 zero = 0, modulus = 0;
@@ -85,24 +93,24 @@ PS_FN bool is_zero(const Fq& a) {
 }
 
 // a + b below 4p, not reduced: a factor, never a result.
-PS_FN Fq add_unreduced(const Fq& a, const Fq& b) {
-    Fq s;
+template <bool O> PS_FN FqOf<O> add_unreduced(const FqOf<O>& a, const FqOf<O>& b) {
+    FqOf<O> s;
     const u32 carry = add_limbs<12>(s.l, a.l, b.l);
     (void)carry;
     PS_CHECK(carry == 0);
     return s;
 }
-PS_FN Fq add(const Fq& a, const Fq& b) {
+template <bool O> PS_FN FqOf<O> add(const FqOf<O>& a, const FqOf<O>& b) {
     PS_FQ_BELOW(a, FQ_2P);
     PS_FQ_BELOW(b, FQ_2P);
     return subtract_once(add_unreduced(a, b), FQ_2P);
 }
-PS_FN Fq twice(const Fq& a) { return add(a, a); }
+template <bool O> PS_FN FqOf<O> twice(const FqOf<O>& a) { return add(a, a); }
 
-PS_FN Fq sub(const Fq& a, const Fq& b) {
+template <bool O> PS_FN FqOf<O> sub(const FqOf<O>& a, const FqOf<O>& b) {
     PS_FQ_BELOW(a, FQ_2P);
     PS_FQ_BELOW(b, FQ_2P);
-    Fq s;
+    FqOf<O> s;
 #ifdef PS_DEVICE
     asm("{.reg .pred p;.reg .u32 c;"
         "sub.cc.u32 %0,%12,%24;subc.cc.u32 %1,%13,%25;subc.cc.u32 %2,%14,%26;subc.cc.u32 %3,%15,%27;"
@@ -121,15 +129,15 @@ PS_FN Fq sub(const Fq& a, const Fq& b) {
     PS_FQ_BELOW(s, FQ_2P);
     return s;
 }
-PS_FN Fq neg(const Fq& a) {
-    Fq z;
+template <bool O> PS_FN FqOf<O> neg(const FqOf<O>& a) {
+    FqOf<O> z;
     set_zero(z);
     return sub(z, a);
 }
 // p - a for a canonical a, canonical except for p itself when a = 0: for coordinates of finite points.
-PS_FN Fq neg_canonical(const Fq& a) {
+template <bool O> PS_FN FqOf<O> neg_canonical(const FqOf<O>& a) {
     PS_CHECK(!::prestage::below(FQ_P, a.l));
-    Fq z;
+    FqOf<O> z;
     sub_limbs<12>(z.l, FQ_P, a.l);
     return z;
 }
@@ -239,9 +247,21 @@ PS_FN Fq sqr(const Fq& a) {
     return z;
 }
 
+// The same as calls, operands and results in registers.
+PS_CALL Fq mul_call(Fq a, Fq b) { return mul(a, b); }
+PS_CALL Fq sqr_call(Fq a) { return sqr(a); }
+PS_CALL Fq mul_add_call(Fq a, Fq b, Fq c, Fq d) { return mul_add(a, b, c, d); }
+PS_FN FqOutlined mul(const FqOutlined& a, const FqOutlined& b) {
+    return limbs_as<true>(mul_call(limbs_as<false>(a), limbs_as<false>(b)));
+}
+PS_FN FqOutlined sqr(const FqOutlined& a) { return limbs_as<true>(sqr_call(limbs_as<false>(a))); }
+PS_FN FqOutlined mul_add(const FqOutlined& a, const FqOutlined& b, const FqOutlined& c, const FqOutlined& d) {
+    return limbs_as<true>(mul_add_call(limbs_as<false>(a), limbs_as<false>(b), limbs_as<false>(c), limbs_as<false>(d)));
+}
+
 // a^(p-2) = 1/a by square and multiply, 0 for 0: 381 squarings. The plain definition beside `inverse`
 // (fq_inverse.cuh).
-PS_CALL Fq inverse_by_power(const Fq& a) {
+PS_CALL Fq inverse_by_power(Fq a) {
     Fq z;
     set_one(z);
     PS_ROLLED for (int i = 380; i >= 0; i--) {
@@ -249,8 +269,8 @@ PS_CALL Fq inverse_by_power(const Fq& a) {
         u32 limb = 0;
         PS_UNROLL for (int k = 0; k < 12; k++)
             if (k == i / 32) limb = k == 0 ? FQ_P[0] - 2 : FQ_P[k];
-        z = sqr(z);
-        if (limb >> (i % 32) & 1) z = mul(z, a);
+        z = sqr_call(z);
+        if (limb >> (i % 32) & 1) z = mul_call(z, a);
     }
     return z;
 }

@@ -118,7 +118,7 @@ PS_FN Fq combine_mod(const Fq& u, const Fq& v, int f, int g) {
 } // namespace gcd
 
 // 1/x, and 0 for 0; below 2p.
-PS_CALL Fq inverse(const Fq& x) {
+PS_CALL Fq inverse(Fq x) {
     Fq a = canonical(x), b, u, v;
     PS_UNROLL for (int i = 0; i < 12; i++) {
         b.l[i] = FQ_P[i];
@@ -157,5 +157,6 @@ PS_CALL Fq inverse(const Fq& x) {
     // x = X·R, so v = 1/(X·R), and the product with R³ leaves R/X.
     Fq r3;
     PS_UNROLL for (int i = 0; i < 12; i++) r3.l[i] = FQ_R3[i];
-    return mul(v, r3);
+    return mul_call(v, r3);
 }
+PS_FN FqOutlined inverse(const FqOutlined& x) { return limbs_as<true>(inverse(limbs_as<false>(x))); }

@@ -38,7 +38,8 @@ PS_FN bool slice_at(Slice& s, const u32* places, bool ends, const u32* counts, c
     return true;
 }
 template <class F> PS_FN void finish_slice(const Slice& s, const Xyzz<F>& acc, u64 j, Xyzz<F>* buckets, Xyzz<F>* partial) {
-    if (s.last) buckets[s.bucket] = sum(buckets[s.bucket], acc);
+    using G = Outlined<F>;
+    if (s.last) buckets[s.bucket] = over<F>(sum(over<G>(buckets[s.bucket]), over<G>(acc)));
     else partial[j] = acc;
 }
 

@@ -1,4 +1,5 @@
-// Family `msm_g1`: bucket sums and reduction over G1. Templates in msm.cuh.
+// Family `msm_g1`: bucket sums and reduction over G1. Templates in msm.cuh. The products are inlined in the mixed
+// additions, where the time goes, and calls elsewhere.
 #include "msm.cuh"
 
 PS_FN void g1_sum_entries_body(const Block& blk, Xyzz<Fq>* buckets, Xyzz<Fq>* partial, const Affine<Fq>* bases,
@@ -6,19 +7,19 @@ PS_FN void g1_sum_entries_body(const Block& blk, Xyzz<Fq>* buckets, Xyzz<Fq>* pa
                               u32 size) {
     sum_entries<Fq>(blk, buckets, partial, bases, entries, ends, counts, starts, n, size);
 }
-PS_FN void g1_sum_partials_body(const Block& blk, Xyzz<Fq>* buckets, Xyzz<Fq>* partial, const Xyzz<Fq>* terms,
+PS_FN void g1_sum_partials_body(const Block& blk, Xyzz<FqOutlined>* buckets, Xyzz<FqOutlined>* partial, const Xyzz<FqOutlined>* terms,
                                const u32* offsets, const u32* counts, const u32* starts, u32 n, u32 size) {
-    sum_partials<Fq>(blk, buckets, partial, terms, offsets, counts, starts, n, size);
+    sum_partials<FqOutlined>(blk, buckets, partial, terms, offsets, counts, starts, n, size);
 }
-PS_FN void g1_reduce_chunks_body(const Block& blk, Xyzz<Fq>* out, const Xyzz<Fq>* buckets, u32 each, u32 chunks,
+PS_FN void g1_reduce_chunks_body(const Block& blk, Xyzz<FqOutlined>* out, const Xyzz<FqOutlined>* buckets, u32 each, u32 chunks,
                                 u32 windows) {
-    reduce_chunks<Fq>(blk, out, buckets, each, chunks, windows);
+    reduce_chunks<FqOutlined>(blk, out, buckets, each, chunks, windows);
 }
-PS_FN void g1_fold_rows_body(const Block& blk, Xyzz<Fq>* out, const Xyzz<Fq>* in, u32 n) {
-    fold_rows<Fq>(blk, out, in, n);
+PS_FN void g1_fold_rows_body(const Block& blk, Xyzz<FqOutlined>* out, const Xyzz<FqOutlined>* in, u32 n) {
+    fold_rows<FqOutlined>(blk, out, in, n);
 }
-PS_FN void g1_to_affine_body(const Block& blk, Affine<Fq>* out, const Xyzz<Fq>* in, u64 n) {
-    points_to_affine<Fq>(blk, out, in, n);
+PS_FN void g1_to_affine_body(const Block& blk, Affine<FqOutlined>* out, const Xyzz<FqOutlined>* in, u64 n) {
+    points_to_affine<FqOutlined>(blk, out, in, n);
 }
 
 PS_KERNEL(g1_sum_entries, 128, 2,
@@ -26,12 +27,12 @@ PS_KERNEL(g1_sum_entries, 128, 2,
            const u32* counts, const u32* starts, u32 n, u32 size),
           (blk, buckets, partial, bases, entries, ends, counts, starts, n, size))
 PS_KERNEL(g1_sum_partials, 128, 2,
-          (Xyzz<Fq> * buckets, Xyzz<Fq>* partial, const Xyzz<Fq>* terms, const u32* offsets, const u32* counts,
+          (Xyzz<FqOutlined> * buckets, Xyzz<FqOutlined>* partial, const Xyzz<FqOutlined>* terms, const u32* offsets, const u32* counts,
            const u32* starts, u32 n, u32 size),
           (blk, buckets, partial, terms, offsets, counts, starts, n, size))
-PS_KERNEL(g1_reduce_chunks, 128, 2, (Xyzz<Fq> * out, const Xyzz<Fq>* buckets, u32 each, u32 chunks, u32 windows),
+PS_KERNEL(g1_reduce_chunks, 128, 2, (Xyzz<FqOutlined> * out, const Xyzz<FqOutlined>* buckets, u32 each, u32 chunks, u32 windows),
           (blk, out, buckets, each, chunks, windows))
-PS_KERNEL(g1_fold_rows, 128, 2, (Xyzz<Fq> * out, const Xyzz<Fq>* in, u32 n), (blk, out, in, n))
-PS_KERNEL(g1_to_affine, 128, 1, (Affine<Fq> * out, const Xyzz<Fq>* in, u64 n), (blk, out, in, n))
+PS_KERNEL(g1_fold_rows, 128, 2, (Xyzz<FqOutlined> * out, const Xyzz<FqOutlined>* in, u32 n), (blk, out, in, n))
+PS_KERNEL(g1_to_affine, 128, 1, (Affine<FqOutlined> * out, const Xyzz<FqOutlined>* in, u64 n), (blk, out, in, n))
 
 PS_FAMILY(msm_g1)
