@@ -28,8 +28,8 @@ PS_FN void curve_check(const Block& blk, u32 op, Affine<F>* out, const Affine<F>
         }
         Xyzz<F> s = rescaled(p, z[i]);
         if (op == CURVE_MIXED) add_mixed(s, q);
-        if (op == CURVE_FULL) s = sum(s, rescaled(q, add(z[i], z[i])));
-        if (op == CURVE_DOUBLE) s = doubled(s);
+        if (op == CURVE_FULL) add_full(s, rescaled(q, add(z[i], z[i])));
+        if (op == CURVE_DOUBLE) double_in_place(s);
         if (op == CURVE_NEGATE) s = negate(s);
         out[i] = to_affine(s);
     });

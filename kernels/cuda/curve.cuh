@@ -70,19 +70,22 @@ template <class F> PS_FN Affine<F> to_affine(const Xyzz<F>& p) {
 }
 template <class F> PS_FN Xyzz<F> negate(const Xyzz<F>& p) { return {p.x, neg(p.y), p.zz, p.zzz}; }
 
-// 2p: dbl-2008-s-1, 2 squarings saved by a = 0. A point of order two has y = 0 and gives ZZ = 0.
-template <class F> PS_FN Xyzz<F> doubled(const Xyzz<F>& p) {
+// p ← 2p: dbl-2008-s-1 with a = 0. A point of order two has y = 0 and gives ZZ = 0.
+template <class F> PS_FN void double_in_place(Xyzz<F>& p) {
     const F u = twice(p.y);
     const F v = sqr(u);
     const F w = mul(u, v);
     const F s = mul(p.x, v);
     const F xx = sqr(p.x);
     const F m = add(twice(xx), xx);
-    Xyzz<F> r;
-    r.x = sub(sqr(m), twice(s));
-    r.y = mul_add(m, sub(s, r.x), neg(p.y), w);
-    r.zz = mul(v, p.zz);
-    r.zzz = mul(w, p.zzz);
+    p.x = sub(sqr(m), twice(s));
+    p.y = mul_add(m, sub(s, p.x), neg(p.y), w);
+    p.zz = mul(v, p.zz);
+    p.zzz = mul(w, p.zzz);
+}
+template <class F> PS_FN Xyzz<F> doubled(const Xyzz<F>& p) {
+    Xyzz<F> r = p;
+    double_in_place(r);
     return r;
 }
 
@@ -114,23 +117,28 @@ template <class F> PS_FN void add_mixed(Xyzz<F>& a, const Affine<F>& b) {
     finish_sum(a, r, q, ppp, a.y);
 }
 
-// a + b: add-2008-s.
-template <class F> PS_FN Xyzz<F> sum(const Xyzz<F>& a, const Xyzz<F>& b) {
-    if (is_infinity(b)) return a;
-    if (is_infinity(a)) return b;
+// a += b: add-2008-s. Works on points in memory as well as in registers: coordinates are read where they are used.
+template <class F> PS_FN void add_full(Xyzz<F>& a, const Xyzz<F>& b) {
+    if (is_infinity(b)) return;
+    if (is_infinity(a)) {
+        a = b;
+        return;
+    }
     const F u1 = mul(a.x, b.zz);
     const F s1 = mul(a.y, b.zzz);
     const F p = sub(mul(b.x, a.zz), u1);
     const F r = sub(mul(b.y, a.zzz), s1);
-    if (is_zero(p)) return is_zero(r) ? doubled(b) : xyzz_infinity<F>();
+    if (is_zero(p)) {
+        if (is_zero(r)) double_in_place(a);
+        else a = xyzz_infinity<F>();
+        return;
+    }
     const F pp = sqr(p);
     const F ppp = mul(p, pp);
     const F q = mul(u1, pp);
-    Xyzz<F> z;
-    z.zz = mul(mul(a.zz, b.zz), pp);
-    z.zzz = mul(mul(a.zzz, b.zzz), ppp);
-    finish_sum(z, r, q, ppp, s1);
-    return z;
+    a.zz = mul(mul(a.zz, b.zz), pp);
+    a.zzz = mul(mul(a.zzz, b.zzz), ppp);
+    finish_sum(a, r, q, ppp, s1);
 }
 
 // How the sum of two affine points comes about.

@@ -8,6 +8,11 @@
 #include "curve.cuh"
 #include "simt.cuh"
 
+// A point of G2 is 96 registers: two and what an addition needs in between do not fit 255. Its accumulators stay in
+// device memory and coordinates are loaded as they are used; the stack that spilling would take is reserved for every
+// thread that a device can hold.
+template <class F> constexpr bool IN_MEMORY = sizeof(F) > sizeof(Fq);
+
 // The bucket of slice j: the last b < n with starts[b] ≤ j.
 PS_FN u32 bucket_of_slice(const u32* starts, u32 n, u32 j) {
     u32 low = 0, high = n;
@@ -39,8 +44,8 @@ PS_FN bool slice_at(Slice& s, const u32* places, bool ends, const u32* counts, c
 }
 template <class F> PS_FN void finish_slice(const Slice& s, const Xyzz<F>& acc, u64 j, Xyzz<F>* buckets, Xyzz<F>* partial) {
     using G = Outlined<F>;
-    if (s.last) buckets[s.bucket] = over<F>(sum(over<G>(buckets[s.bucket]), over<G>(acc)));
-    else partial[j] = acc;
+    if (s.last) add_full(*reinterpret_cast<Xyzz<G>*>(buckets + s.bucket), over<G>(acc));
+    else if (&acc != partial + j) partial[j] = acc;
 }
 
 // Level 0: slices of entries.
@@ -51,14 +56,23 @@ PS_FN void sum_entries(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, con
         const u64 j = u64(blk.index()) * blk.dim() + t;
         Slice s;
         if (!slice_at(s, ends, true, counts, starts, n, size, j)) return;
-        Xyzz<F> acc = xyzz_infinity<F>();
-        PS_ROLLED for (u32 i = s.first; i < s.end; i++) {
-            const u32 entry = entries[i];
-            Affine<F> p = bases[entry & 0x7fffffffu];
-            if (entry >> 31) p = negate(p);
-            add_mixed(acc, p);
+        const auto add_all = [&](Xyzz<F>& acc) {
+            acc = xyzz_infinity<F>();
+            PS_ROLLED for (u32 i = s.first; i < s.end; i++) {
+                const u32 entry = entries[i];
+                Affine<F> p = bases[entry & 0x7fffffffu];
+                if (entry >> 31) p = negate(p);
+                add_mixed(acc, p);
+            }
+        };
+        if constexpr (IN_MEMORY<F>) {
+            add_all(partial[j]);
+            finish_slice(s, partial[j], j, buckets, partial);
+        } else {
+            Xyzz<F> acc;
+            add_all(acc);
+            finish_slice(s, acc, j, buckets, partial);
         }
-        finish_slice(s, acc, j, buckets, partial);
     });
 }
 // Later levels: slices of partial sums.
@@ -69,53 +83,63 @@ PS_FN void sum_partials(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, co
         const u64 j = u64(blk.index()) * blk.dim() + t;
         Slice s;
         if (!slice_at(s, offsets, false, counts, starts, n, size, j)) return;
-        Xyzz<F> acc = xyzz_infinity<F>();
-        PS_ROLLED for (u32 i = s.first; i < s.end; i++) acc = sum(acc, terms[i]);
-        finish_slice(s, acc, j, buckets, partial);
+        const auto add_all = [&](Xyzz<F>& acc) {
+            acc = terms[s.first];
+            PS_ROLLED for (u32 i = s.first + 1; i < s.end; i++) add_full(acc, terms[i]);
+        };
+        if constexpr (IN_MEMORY<F>) {
+            add_all(partial[j]);
+            finish_slice(s, partial[j], j, buckets, partial);
+        } else {
+            Xyzz<F> acc;
+            add_all(acc);
+            finish_slice(s, acc, j, buckets, partial);
+        }
     });
 }
 
 // Σ (b + 1)·buckets[b] over `each` consecutive buckets a thread, `chunks` threads a window of chunks·each buckets,
-// windows one after another: out[window·chunks + chunk]. With running sums from the top, Σ (k + 1)·S_k takes two
-// additions a bucket; the chunk's first index times its plain sum is added by doubling.
+// windows one after another: out[window·chunks + chunk]; out has as much room again for running sums. From the top,
+// Σ (k + 1)·S_k takes two additions a bucket; the chunk's first index times its plain sum is added by doubling.
 template <class F>
 PS_FN void reduce_chunks(const Block& blk, Xyzz<F>* out, const Xyzz<F>* buckets, u32 each, u32 chunks, u32 windows) {
     blk.each([&](u32 t) {
-        const u64 g = u64(blk.index()) * blk.dim() + t;
-        if (g >= u64(chunks) * windows) return;
+        const u64 g = u64(blk.index()) * blk.dim() + t, threads = u64(chunks) * windows;
+        if (g >= threads) return;
         const Xyzz<F>* b = buckets + g * each;
-        Xyzz<F> running = xyzz_infinity<F>(), total = xyzz_infinity<F>();
-        PS_ROLLED for (u32 k = each; k > 0; k--) {
-            running = sum(running, b[k - 1]);
-            total = sum(total, running);
+        Xyzz<F>& total = out[g];
+        Xyzz<F>& running = out[threads + g];
+        running = b[each - 1];
+        total = running;
+        PS_ROLLED for (u32 k = each - 1; k > 0; k--) {
+            add_full(running, b[k - 1]);
+            add_full(total, running);
         }
         const u32 first = u32(g % chunks) * each;
         Xyzz<F> shifted = xyzz_infinity<F>();
         PS_ROLLED for (u32 bit = 32; bit > 0; bit--) {
-            shifted = doubled(shifted);
-            if (first >> (bit - 1) & 1) shifted = sum(shifted, running);
+            double_in_place(shifted);
+            if (first >> (bit - 1) & 1) add_full(shifted, running);
         }
-        out[g] = sum(total, shifted);
+        add_full(total, shifted);
     });
 }
 
-// out[row] = Σ in[row·n …  row·n + n), one block a row; shared memory: a point a thread. The number of threads must
-// be a power of two.
-template <class F> PS_FN void fold_rows(const Block& blk, Xyzz<F>* out, const Xyzz<F>* in, u32 n) {
-    const Shared<Xyzz<F>> sums = blk.shared<Xyzz<F>>(0, blk.dim());
+// out[row] = Σ in[row·n …  row·n + n), one block a row of a power of two of threads; `in` is used up. Sums stay in
+// device memory, which a barrier orders within a block.
+template <class F> PS_FN void fold_rows(const Block& blk, Xyzz<F>* out, Xyzz<F>* in, u32 n) {
+    Xyzz<F>* row = in + u64(blk.index()) * n;
     blk.each([&](u32 t) {
-        Xyzz<F> acc = xyzz_infinity<F>();
-        PS_ROLLED for (u32 i = t; i < n; i += blk.dim()) acc = sum(acc, in[u64(blk.index()) * n + i]);
-        sums.set(t, t, acc);
+        PS_ROLLED for (u64 i = u64(t) + blk.dim(); i < n; i += blk.dim()) add_full(row[t], row[i]);
     });
     PS_ROLLED for (u32 half = blk.dim() / 2; half > 0; half /= 2) {
         blk.sync();
         blk.each([&](u32 t) {
-            if (t < half) sums.set(t, t, sum(sums.get(t, t), sums.get(t, t + half)));
+            if (t < half && t + half < n) add_full(row[t], row[t + half]);
         });
     }
     blk.each([&](u32 t) {
-        if (t == 0) out[blk.index()] = sums.get(t, 0);
+        if (t == 0) out[blk.index()] = row[0];
     });
 }
 

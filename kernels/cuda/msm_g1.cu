@@ -15,7 +15,7 @@ PS_FN void g1_reduce_chunks_body(const Block& blk, Xyzz<FqOutlined>* out, const 
                                 u32 windows) {
     reduce_chunks<FqOutlined>(blk, out, buckets, each, chunks, windows);
 }
-PS_FN void g1_fold_rows_body(const Block& blk, Xyzz<FqOutlined>* out, const Xyzz<FqOutlined>* in, u32 n) {
+PS_FN void g1_fold_rows_body(const Block& blk, Xyzz<FqOutlined>* out, Xyzz<FqOutlined>* in, u32 n) {
     fold_rows<FqOutlined>(blk, out, in, n);
 }
 PS_FN void g1_to_affine_body(const Block& blk, Affine<FqOutlined>* out, const Xyzz<FqOutlined>* in, u64 n) {
@@ -32,7 +32,7 @@ PS_KERNEL(g1_sum_partials, 128, 2,
           (blk, buckets, partial, terms, offsets, counts, starts, n, size))
 PS_KERNEL(g1_reduce_chunks, 128, 2, (Xyzz<FqOutlined> * out, const Xyzz<FqOutlined>* buckets, u32 each, u32 chunks, u32 windows),
           (blk, out, buckets, each, chunks, windows))
-PS_KERNEL(g1_fold_rows, 128, 2, (Xyzz<FqOutlined> * out, const Xyzz<FqOutlined>* in, u32 n), (blk, out, in, n))
+PS_KERNEL(g1_fold_rows, 128, 2, (Xyzz<FqOutlined> * out, Xyzz<FqOutlined>* in, u32 n), (blk, out, in, n))
 PS_KERNEL(g1_to_affine, 128, 1, (Affine<FqOutlined> * out, const Xyzz<FqOutlined>* in, u64 n), (blk, out, in, n))
 
 PS_FAMILY(msm_g1)

@@ -14,7 +14,7 @@ PS_FN void g2_reduce_chunks_body(const Block& blk, Xyzz<Fq2>* out, const Xyzz<Fq
                                 u32 windows) {
     reduce_chunks<Fq2>(blk, out, buckets, each, chunks, windows);
 }
-PS_FN void g2_fold_rows_body(const Block& blk, Xyzz<Fq2>* out, const Xyzz<Fq2>* in, u32 n) {
+PS_FN void g2_fold_rows_body(const Block& blk, Xyzz<Fq2>* out, Xyzz<Fq2>* in, u32 n) {
     fold_rows<Fq2>(blk, out, in, n);
 }
 PS_FN void g2_to_affine_body(const Block& blk, Affine<Fq2>* out, const Xyzz<Fq2>* in, u64 n) {
@@ -31,7 +31,7 @@ PS_KERNEL(g2_sum_partials, 128, 2,
           (blk, buckets, partial, terms, offsets, counts, starts, n, size))
 PS_KERNEL(g2_reduce_chunks, 128, 2, (Xyzz<Fq2> * out, const Xyzz<Fq2>* buckets, u32 each, u32 chunks, u32 windows),
           (blk, out, buckets, each, chunks, windows))
-PS_KERNEL(g2_fold_rows, 128, 2, (Xyzz<Fq2> * out, const Xyzz<Fq2>* in, u32 n), (blk, out, in, n))
+PS_KERNEL(g2_fold_rows, 128, 2, (Xyzz<Fq2> * out, Xyzz<Fq2>* in, u32 n), (blk, out, in, n))
 PS_KERNEL(g2_to_affine, 128, 1, (Affine<Fq2> * out, const Xyzz<Fq2>* in, u64 n), (blk, out, in, n))
 
 PS_FAMILY(msm_g2)

@@ -37,14 +37,6 @@ impl Curve {
             Self::G2 => g2,
         }
     }
-
-    /// Threads of a block that folds: a point each in shared memory must fit 48 KiB.
-    const fn fold_threads(self) -> u32 {
-        match self {
-            Self::G1 => 128,
-            Self::G2 => 64,
-        }
-    }
 }
 
 /// What becomes of scalars that need no digits. Zeros are always dropped.
@@ -210,7 +202,8 @@ impl Plan {
             entries: c.take(4 * entries),
             buckets: c.take(point * buckets),
             partial: [c.take(point * slices), c.take(point * later)],
-            chunks: c.take(point * u64::from(self.group) * (self.buckets_per_window() / self.reduced_each())),
+            chunks: c
+                .take(2 * point * u64::from(self.group) * (self.buckets_per_window() / self.reduced_each())),
         };
         let bytes = c.used();
         (scratch, bytes)
@@ -320,12 +313,11 @@ impl Plan {
         let at = |base: *mut u8, index: u64| {
             base.wrapping_byte_add(usize::try_from(index * point).unwrap_or(usize::MAX))
         };
-        let threads = self.curve.fold_threads();
-        let fold = |to: *mut u8, from: *const u8, n: u32, rows: u32| Launch {
+        let fold = |to: *mut u8, from: *mut u8, n: u32, rows: u32| Launch {
             kernel: self.curve.name("g1_fold_rows", "g2_fold_rows"),
             grid: (rows, 1),
-            block: threads,
-            shared_bytes: u32::try_from(point).unwrap_or(0) * threads,
+            block: 128,
+            shared_bytes: 0,
             args: Args::new().with(to).with(from).with(n),
         };
         let args =
