@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blstrs::Scalar;
-use common::{Circuit, blinding, host, host_with, reference, squares};
+use common::{Circuit, blinding, host, host_with, reference, squares, with_two_threads};
 use ff::Field;
 use prestage_groth16::{
     Assignment, Blinding, Circom, Error, Libsnark, Options, Phase, Plan, Policy, Proof, Proved, Prover,
@@ -100,72 +100,77 @@ fn p4_a_larger_circuit() {
 
 #[test]
 fn l3_l4_l5_budgets_choose_policies_and_are_kept() {
-    let (r1cs, witness) = squares(16_000, 3);
-    let key = key::<Libsnark>(&r1cs);
-    let expected = reference(&key, &r1cs, &witness, blinding(1));
-    let n = Bytes::of::<Scalar>(1 << 14);
-    let quotient_of = |policy| {
-        let device = host(Bytes::gib(1));
-        let prover = Prover::new(&device, key.clone()).unwrap();
-        let assignment = Assignment::new_unchecked(&prover, &r1cs, &witness).unwrap();
-        let mut worker = Worker::new(0);
-        let turn = device.turn(&mut worker).unwrap();
-        let plan = prover.plan(&turn, &assignment, policy).unwrap();
-        plan.phases().iter().find(|p| p.name == "quotient").unwrap().peak
-    };
-    let prove = |budget: Bytes| {
-        let device = host(budget);
-        let prover = Prover::new(&device, key.clone()).unwrap();
-        let assignment = Assignment::new_unchecked(&prover, &r1cs, &witness).unwrap();
-        let proved = prover.prove(&mut Worker::new(0), &assignment, &options(Policy::Auto))?;
-        assert_eq!(proved.proof, expected);
-        assert_eq!(proved.peaks, pairs(&proved.plan));
-        let most = proved.peaks.iter().map(|(_, peak)| *peak).max();
-        assert!(most == Some(proved.plan.peak()) && device.ledger().peak() <= budget);
-        Ok::<_, Error>(proved.plan.policy())
-    };
-    let one = Bytes::new(1);
-    let (full, two) = (quotient_of(Policy::Full), quotient_of(Policy::AThenBc));
-    assert_eq!(full.saturating_sub(two), n);
-    assert_eq!(prove(full).unwrap(), Policy::Full);
-    assert_eq!(prove(full.saturating_sub(one)).unwrap(), Policy::AThenBc);
-    assert_eq!(prove(two).unwrap(), Policy::AThenBc);
-    // n + 2n/2 and its tables are no less than that; n + 2n/4 is.
-    assert_eq!(prove(two.saturating_sub(one)).unwrap(), Policy::Chunked(4));
-    match prove(n) {
-        Err(Error::PlanRefused { need, free, policy: Policy::Chunked(64), .. }) => {
-            assert!(need > free && free == n);
+    with_two_threads(|| {
+        let (r1cs, witness) = squares(16_000, 3);
+        let key = key::<Libsnark>(&r1cs);
+        let expected = reference(&key, &r1cs, &witness, blinding(1));
+        let n = Bytes::of::<Scalar>(1 << 14);
+        let quotient_of = |policy| {
+            let device = host(Bytes::gib(1));
+            let prover = Prover::new(&device, key.clone()).unwrap();
+            let assignment = Assignment::new_unchecked(&prover, &r1cs, &witness).unwrap();
+            let mut worker = Worker::new(0);
+            let turn = device.turn(&mut worker).unwrap();
+            let plan = prover.plan(&turn, &assignment, policy).unwrap();
+            plan.phases().iter().find(|p| p.name == "quotient").unwrap().peak
+        };
+        let prove = |budget: Bytes| {
+            let device = host(budget);
+            let prover = Prover::new(&device, key.clone()).unwrap();
+            let assignment = Assignment::new_unchecked(&prover, &r1cs, &witness).unwrap();
+            let proved = prover.prove(&mut Worker::new(0), &assignment, &options(Policy::Auto))?;
+            assert_eq!(proved.proof, expected);
+            assert_eq!(proved.peaks, pairs(&proved.plan));
+            let most = proved.peaks.iter().map(|(_, peak)| *peak).max();
+            assert!(most == Some(proved.plan.peak()) && device.ledger().peak() <= budget);
+            Ok::<_, Error>(proved.plan.policy())
+        };
+        let one = Bytes::new(1);
+        let (full, two) = (quotient_of(Policy::Full), quotient_of(Policy::AThenBc));
+        assert_eq!(full.saturating_sub(two), n);
+        assert_eq!(prove(full).unwrap(), Policy::Full);
+        assert_eq!(prove(full.saturating_sub(one)).unwrap(), Policy::AThenBc);
+        assert_eq!(prove(two).unwrap(), Policy::AThenBc);
+        // n + 2n/2 and its tables are no less than that; n + 2n/4 is.
+        assert_eq!(prove(two.saturating_sub(one)).unwrap(), Policy::Chunked(4));
+        match prove(n) {
+            Err(Error::PlanRefused { need, free, policy: Policy::Chunked(64), .. }) => {
+                assert!(need > free && free == n);
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
-    }
+    });
 }
 
 #[test]
 fn sums_in_batches_give_the_same_proof() {
-    let (r1cs, witness) = squares(4000, 5);
-    let key = key::<Circom>(&r1cs);
-    let expected = reference(&key, &r1cs, &witness, blinding(1));
-    let roomy = host(Bytes::gib(1));
-    let cut = |device: &Host| {
-        let prover = Prover::new(device, key.clone()).unwrap();
-        let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
-        let proved = prover.prove(&mut Worker::new(0), &assignment, &options(Policy::Chunked(8))).unwrap();
-        assert_eq!(proved.proof, expected);
-        assert_eq!(proved.peaks, pairs(&proved.plan));
-        Sum::ALL.map(|sum| proved.plan.batch(sum))
-    };
-    let whole = cut(&roomy);
-    assert_eq!(whole[0], 4096);
-    let plan = |budget| cut(&host(budget));
-    // As little as the least batches take: every sum is cut.
-    let mut budget = Bytes::mib(4);
-    let mut last = whole;
-    while budget > Bytes::kib(600) {
-        let batches = plan(budget);
-        assert!(batches.iter().zip(&last).all(|(now, before)| now <= before));
-        (last, budget) = (batches, Bytes::new(budget.get() * 3 / 4));
-    }
-    assert!(last.iter().zip(&whole).any(|(now, before)| now < before), "{last:?}");
+    with_two_threads(|| {
+        let (r1cs, witness) = squares(4000, 5);
+        let key = key::<Circom>(&r1cs);
+        let expected = reference(&key, &r1cs, &witness, blinding(1));
+        let roomy = host(Bytes::gib(1));
+        let cut = |device: &Host| {
+            let prover = Prover::new(device, key.clone()).unwrap();
+            let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
+            let proved =
+                prover.prove(&mut Worker::new(0), &assignment, &options(Policy::Chunked(8))).unwrap();
+            assert_eq!(proved.proof, expected);
+            assert_eq!(proved.peaks, pairs(&proved.plan));
+            Sum::ALL.map(|sum| proved.plan.batch(sum))
+        };
+        let whole = cut(&roomy);
+        assert_eq!(whole[0], 4096);
+        let plan = |budget| cut(&host(budget));
+        // As little as the least batches take: every sum is cut.
+        let mut budget = Bytes::mib(4);
+        let mut last = whole;
+        while budget > Bytes::kib(900) {
+            let batches = plan(budget);
+            assert!(batches.iter().zip(&last).all(|(now, before)| now <= before));
+            (last, budget) = (batches, Bytes::new(budget.get() * 3 / 4));
+        }
+        assert!(last.iter().zip(&whole).any(|(now, before)| now < before), "{last:?}");
+    });
 }
 
 #[test]
@@ -204,6 +209,37 @@ fn memory_that_cannot_be_pinned_is_proved_unstaged() {
             assert!(proved.plan.reason().contains("pinned"), "{}", proved.plan.reason());
         }
     }
+}
+
+#[test]
+fn f1_registration_may_fail_at_any_time() {
+    let (r1cs, witness) = squares(20, 3);
+    let key = key::<Libsnark>(&r1cs);
+    let expected = reference(&key, &r1cs, &witness, blinding(1));
+    let (mut refused, mut plain) = (0, 0);
+    for at in 0..16 {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let faults = move |op: Op| op == Op::Register && seen.fetch_add(1, Ordering::SeqCst) == at;
+        let config = LedgerConfig { faults: Some(Arc::new(faults)), ..LedgerConfig::default() };
+        let device = host_with(Bytes::gib(1), config);
+        match Prover::new(&device, key.clone()) {
+            Ok(prover) => {
+                let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
+                // One of three is in ordinary memory at most: all are staged.
+                assert!(assignment.is_pinned());
+                for policy in [Policy::Auto, Policy::AThenBc, Policy::Chunked(2)] {
+                    let proved = prover.prove(&mut Worker::new(0), &assignment, &options(policy)).unwrap();
+                    assert_eq!(proved.proof, expected);
+                    assert!(policy != Policy::Auto || proved.plan.policy() == Policy::Full);
+                }
+                plain += 1;
+            }
+            Err(Error::Msm(_)) => refused += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+        assert_eq!(device.ledger().locked().bytes(), Bytes::ZERO);
+    }
+    assert!(refused > 0 && plain > 3, "{refused}, {plain}");
 }
 
 #[test]

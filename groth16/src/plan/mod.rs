@@ -172,10 +172,10 @@ impl Plan {
             let peak = |batch: usize| held + footprints.scratch(sum, len, batch);
             // No more than the quotient took, unless that would cut a sum that is short anyway.
             let limit = quotient.max(peak(len.min(COMFORTABLE))).min(budget);
-            let halves = (0..usize::BITS).map(|log| len.div_ceil(1 << log));
-            let Some(fitting) = halves.take_while(|n| *n == len || *n >= LEAST).find(|n| peak(*n) <= limit)
-            else {
-                return refuse(sum.name(), peak(len.min(LEAST)));
+            let least = len.min(LEAST);
+            let halves = (0..usize::BITS).map(|log| len.div_ceil(1 << log)).take_while(|n| *n > least);
+            let Some(fitting) = halves.chain([least]).find(|n| peak(*n) <= limit) else {
+                return refuse(sum.name(), peak(least));
             };
             *batch = fitting;
             phases.push(Phase { name: sum.name(), peak: peak(fitting) });

@@ -113,6 +113,19 @@ fn sums_are_cut_into_batches_that_fit_and_no_smaller_ones() {
 }
 
 #[test]
+fn the_least_batch_is_tried_before_a_sum_is_refused() {
+    // 4001 terms: halves are 4001, 2001, 1001, 501, 251; what fits is 256 and no more.
+    let counts = Counts { rows: 4_000, inputs: 1, aux: 4_000, a_aux: 4_000, b_input: 1, b_aux: 4_000 };
+    let shape = Shape::new::<Libsnark>(&counts).unwrap();
+    let card = Card { tables: Bytes::ZERO, scratch: |n| Bytes::kib(n as u64) };
+    let at = |budget| Plan::new(&shape, &card, Policy::Full, budget, Bytes::ZERO);
+    let plan = at(Bytes::kib(128 + 256)).unwrap();
+    assert_eq!(Sum::ALL.map(|sum| plan.batch(sum)), [256, 256, 256, 256, 256]);
+    let less = at(Bytes::kib(128 + 256).saturating_sub(Bytes::new(1)));
+    assert!(matches!(less, Err(Error::PlanRefused { phase: "quotient" | "h", .. })));
+}
+
+#[test]
 fn small_domains_skip_pieces_that_they_cannot_have() {
     let counts = Counts { rows: 4, inputs: 1, aux: 3, a_aux: 3, b_input: 0, b_aux: 3 };
     let shape = Shape::new::<Libsnark>(&counts).unwrap();

@@ -200,10 +200,10 @@ impl Assignment {
         count("scalars for B in G2", key.b_g2().points().len(), self.b2_scalars.len())
     }
 
-    /// Whether a, b and c are all in page-locked memory.
+    /// Whether any of a, b and c is in page-locked memory.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
-        [&self.a, &self.b, &self.c].into_iter().all(Values::is_pinned)
+        [&self.a, &self.b, &self.c].into_iter().any(Values::is_pinned)
     }
 }
 

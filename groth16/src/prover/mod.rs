@@ -152,7 +152,7 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     }
 
     /// The plan of a proof in this turn: the largest of `policy` that fits the budget beside resident memory. Under
-    /// [`Policy::Auto`] an assignment that could not be pinned is proved unstaged.
+    /// [`Policy::Auto`] an assignment of which nothing could be pinned is proved unstaged.
     ///
     /// # Errors
     /// [`Error::PlanRefused`]; [`Error::Chunks`].

@@ -149,3 +149,8 @@ pub fn host_with(budget: prestage_vram::Bytes, config: prestage_vram::LedgerConf
     let ledger = prestage_vram::LedgerConfig { margin, ..config };
     prestage_vram::Host::open(prestage_vram::HostConfig { capacity: budget, ledger }).unwrap()
 }
+
+/// Runs a test whose budgets are tight with two threads, on any machine: scratch grows with their number.
+pub fn with_two_threads(test: impl FnOnce() + Send) {
+    rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap().install(test);
+}

@@ -12,7 +12,7 @@ use prestage_groth16::{
 use prestage_ntt::Domain;
 use prestage_vram::{Bytes, Device, Host, HostConfig, Ledger, LedgerConfig, Op, Worker};
 
-use super::common::{Circuit, blinding, evaluations, host, host_with, reference, squares};
+use super::common::{Circuit, blinding, evaluations, host, host_with, reference, squares, with_two_threads};
 use super::fixture;
 
 fn open() -> Host {
@@ -272,12 +272,14 @@ fn f023_f032_f040_many_proofs_in_one_process() {
 /// A B query of mostly infinities (202 of 222) on a card with next to no memory.
 #[test]
 fn f036_a_query_full_of_infinities_on_a_small_card() {
-    let key = zkey::read(&fixture("manypublic/circuit.zkey"), PointChecks::Full).unwrap();
-    assert_eq!((key.b_g2().points().len(), key.n_vars()), (20, 222));
-    let values = wtns::read(&fixture("manypublic/witness.wtns")).unwrap();
-    let device = host(Bytes::mib(1));
-    let prover = Prover::new(&device, key).unwrap();
-    let assignment = Assignment::from_key(&prover, &values).unwrap();
-    prover.prove(&mut Worker::new(0), &assignment, &Options::default()).unwrap();
-    assert_eq!(device.ledger().held(), []);
+    with_two_threads(|| {
+        let key = zkey::read(&fixture("manypublic/circuit.zkey"), PointChecks::Full).unwrap();
+        assert_eq!((key.b_g2().points().len(), key.n_vars()), (20, 222));
+        let values = wtns::read(&fixture("manypublic/witness.wtns")).unwrap();
+        let device = host(Bytes::mib(1));
+        let prover = Prover::new(&device, key).unwrap();
+        let assignment = Assignment::from_key(&prover, &values).unwrap();
+        prover.prove(&mut Worker::new(0), &assignment, &Options::default()).unwrap();
+        assert_eq!(device.ledger().held(), []);
+    });
 }
