@@ -1,1 +1,11 @@
 #![doc = include_str!("../README.md")]
+
+mod error;
+mod inputs;
+mod recorded;
+mod settings;
+
+pub use error::Error;
+pub use inputs::{CIRCUITS, NamedCircuit, Progression, bits, rng, scalars};
+pub use recorded::{Outcome, Recorded, msm, ntt, prove, record, transfer};
+pub use settings::{LOG_SIZES, Mode, criterion, criterion_defaults, log_sizes, output_folder};

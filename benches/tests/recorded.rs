@@ -1,0 +1,23 @@
+//! The recorded runs are verified, and their pictures are pictures.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use prestage_benches::{Error, Outcome, Recorded, msm, ntt, prove, transfer};
+use prestage_harness::timeline::svg;
+use prestage_vram::{Host, Track};
+
+type Run = fn(&Recorded<Host>, u32) -> Result<Outcome, Error>;
+
+#[test]
+fn every_target_has_a_verified_timeline() {
+    let runs: [(&str, u64, Run); 4] =
+        [("ntt", 4, ntt), ("msm", 2, msm), ("transfer", 3, transfer), ("prove", 2, prove)];
+    for (name, results, run) in runs {
+        let Outcome { report, timeline } = run(&Recorded::host().unwrap(), 8).unwrap();
+        assert_eq!(report.verified.proofs(), results, "{name}");
+        assert_eq!(report.times.busy() + report.times.idle().total(), report.times.wall(), "{name}");
+        assert!(timeline.on(Track::Upload).count() >= 2, "{name}");
+        let svg = svg(&report, &timeline).unwrap();
+        let picture = roxmltree::Document::parse(&svg).unwrap();
+        assert_eq!(picture.root_element().tag_name().name(), "svg", "{name}");
+    }
+}
