@@ -63,6 +63,12 @@ impl<'a, D: Device, T> Buf<'a, D, T> {
         Bytes::of::<T>(self.len)
     }
 
+    /// What it is accounted for: its size, or that at full size on a simulated card.
+    #[must_use]
+    pub fn charge(&self) -> Bytes {
+        self.parts.as_ref().map_or(Bytes::ZERO, |p| p.lease.bytes())
+    }
+
     /// What it is for, as its lease says.
     #[must_use]
     pub fn label(&self) -> &'static str {

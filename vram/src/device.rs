@@ -44,6 +44,24 @@ pub trait Device: Send + Sync + Sized + 'static {
         self.ledger().now()
     }
 
+    /// How many elements of the full size one element in this process stands for: 1, but for a simulated card.
+    fn scale(&self) -> u64 {
+        1
+    }
+
+    /// What an allocation of `real` bytes is accounted for. A caller that knows better than [`Device::scale`] what it
+    /// would take at full size (scratch, tables) says so in `stated`; only simulated cards listen.
+    fn charge(&self, real: Bytes, stated: Option<Bytes>) -> Bytes {
+        let _ = stated;
+        real
+    }
+
+    /// Says that the calling worker's own work, done just now, would take `time` at full size. Nothing on a real device,
+    /// where it has taken what it took.
+    fn elapse(&self, time: Nanos) {
+        let _ = time;
+    }
+
     /// An ordered queue whose work is drawn on `track` for `worker`; an idle one is reused.
     ///
     /// # Errors
@@ -54,14 +72,21 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// ended. Buffers whose home it was may still name it.
     fn retire(&self, queue: Self::Queue);
 
-    /// Allocates `len` bytes, in the order of `queue` where the class is `Pooled`.
+    /// Allocates `len` bytes, in the order of `queue` where the class is `Pooled`. They are accounted for as `charge`, which
+    /// is what [`Device::charge`] said.
     ///
     /// # Safety
-    /// A lease for `len` bytes must be held for as long as the block lives. The contents are not initialised.
+    /// A lease for `charge` must be held for as long as the block lives. The contents are not initialised.
     ///
     /// # Errors
     /// [`Error::Device`] when the device refuses.
-    unsafe fn allocate(&self, len: Bytes, class: Class, queue: &Self::Queue) -> Result<Self::Block, Error>;
+    unsafe fn allocate(
+        &self,
+        len: Bytes,
+        charge: Bytes,
+        class: Class,
+        queue: &Self::Queue,
+    ) -> Result<Self::Block, Error>;
 
     /// Frees a block after all work enqueued on `queue` so far. For class `Direct` it blocks until that has happened; for
     /// `Pooled` it only enqueues.
@@ -109,7 +134,8 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// [`Error::Device`].
     fn trim(&self) -> Result<(), Error>;
 
-    /// Blocks the calling thread until `ready` says so; it is asked again after every change of the ledger.
+    /// Blocks the calling thread until `ready` says so, or the device has failed for good. `ready` is asked again after every
+    /// change of the ledger.
     fn block(&self, ready: &mut dyn FnMut() -> bool) {
         self.ledger().wait_until(ready);
     }

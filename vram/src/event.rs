@@ -25,6 +25,22 @@ pub enum Track {
     Held,
 }
 
+impl Track {
+    /// Its name in messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Upload => "upload",
+            Self::Download => "download",
+            Self::Host => "host",
+            Self::Memory => "memory",
+            Self::Launch => "launch",
+            Self::Held => "held",
+        }
+    }
+}
+
 /// Why a worker stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

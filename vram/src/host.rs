@@ -3,16 +3,18 @@
 //! A queue runs its jobs in order on a thread of its own, so copies and computation overlap as they do on a card,
 //! and a missing wait between two queues is a real race that tests can see. Spans are timed on that thread.
 
+mod block;
 mod queue;
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::borrow::Cow;
-use std::ptr::NonNull;
 use std::time::Instant;
 
+pub use block::{HostBlock, HostPtr};
+pub(crate) use queue::words_of;
 pub use queue::{HostMark, HostQueue};
 
 use crate::sync::{Mutex, lock};
+use crate::work::{Cost, Cpu, Work};
 use crate::{Bytes, Class, Device, Error, Ledger, LedgerConfig, Nanos, Op, Reading, Track, WorkerId};
 
 /// How the CPU is opened as a device.
@@ -82,77 +84,6 @@ impl Host {
     }
 }
 
-/// A block of host memory that stands for device memory. It is freed through its [`crate::Buf`] only.
-#[derive(Debug)]
-pub struct HostBlock {
-    at: NonNull<u8>,
-    layout: Option<Layout>,
-}
-
-// SAFETY: the block is plain memory; who may touch it when is the business of the queue that a `Buf` is claimed for.
-unsafe impl Send for HostBlock {}
-
-impl HostBlock {
-    /// Where it begins, for jobs on a queue that has claimed it. Aligned to 64 bytes.
-    #[must_use]
-    pub fn as_ptr<T>(&self) -> HostPtr<T> {
-        HostPtr(self.at.as_ptr().cast())
-    }
-
-    fn free(self) {
-        if let Some(layout) = self.layout {
-            // SAFETY: `at` was allocated with `layout` and is freed once, since this takes the block.
-            unsafe { dealloc(self.at.as_ptr(), layout) };
-        }
-    }
-}
-
-/// A pointer into a [`HostBlock`] that a job may carry to its queue's thread.
-#[derive(Debug)]
-pub struct HostPtr<T>(*mut T);
-
-impl<T> Clone for HostPtr<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for HostPtr<T> {}
-
-// SAFETY: sending the address is harmless; each use is an `unsafe` call with its own contract.
-unsafe impl<T: Send> Send for HostPtr<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for HostPtr<T> {}
-
-impl<T> HostPtr<T> {
-    /// The address.
-    #[must_use]
-    pub fn get(self) -> *mut T {
-        self.0
-    }
-
-    /// `len` elements from here.
-    ///
-    /// # Safety
-    /// The elements are initialised and inside the block, and for as long as the slice lives the block is live and
-    /// nobody writes to them.
-    #[must_use]
-    pub unsafe fn slice<'s>(self, len: usize) -> &'s [T] {
-        // SAFETY: by this function's contract.
-        unsafe { std::slice::from_raw_parts(self.0, len) }
-    }
-
-    /// `len` elements from here, to be written.
-    ///
-    /// # Safety
-    /// As [`HostPtr::slice`], and nobody else reads or writes them.
-    #[must_use]
-    pub unsafe fn slice_mut<'s>(self, len: usize) -> &'s mut [T] {
-        // SAFETY: by this function's contract.
-        unsafe { std::slice::from_raw_parts_mut(self.0, len) }
-    }
-}
-
 impl Device for Host {
     type Block = HostBlock;
     type Queue = HostQueue;
@@ -190,25 +121,19 @@ impl Device for Host {
         }
     }
 
-    unsafe fn allocate(&self, len: Bytes, _: Class, _: &HostQueue) -> Result<HostBlock, Error> {
+    unsafe fn allocate(
+        &self,
+        len: Bytes,
+        charge: Bytes,
+        _: Class,
+        _: &HostQueue,
+    ) -> Result<HostBlock, Error> {
         self.ledger.attempt(Op::Allocate)?;
-        let failed = |detail: &str| Error::Device {
+        HostBlock::new(len, charge).map_err(|detail| Error::Device {
             op: Op::Allocate,
             device: self.name.clone(),
             detail: detail.into(),
-        };
-        let len = len.to_usize().ok_or_else(|| failed("more than this process can address"))?;
-        if len == 0 {
-            return Ok(HostBlock { at: NonNull::<Aligned>::dangling().cast(), layout: None });
-        }
-        let layout = Layout::from_size_align(len, align_of::<Aligned>())
-            .map_err(|_| failed("more than this process can address"))?;
-        // SAFETY: the layout is not empty.
-        let at = unsafe { alloc(layout) };
-        match NonNull::new(at) {
-            Some(at) => Ok(HostBlock { at, layout: Some(layout) }),
-            None => Err(failed("the operating system has no more memory")),
-        }
+        })
     }
 
     unsafe fn free(&self, block: HostBlock, class: Class, queue: &HostQueue) {
@@ -262,9 +187,18 @@ impl Device for Host {
     }
 }
 
-/// What every block is aligned to: one cache line.
-#[repr(align(64))]
-struct Aligned;
+impl Cpu for Host {
+    unsafe fn perform(
+        &self,
+        queue: &HostQueue,
+        work: Work,
+        job: impl FnOnce() -> Cost + Send + 'static,
+    ) -> Result<(), Error> {
+        let Work { op, name, bytes } = work;
+        // SAFETY: the same contract. What the work would cost elsewhere is of no interest here.
+        unsafe { self.submit(queue, op, name, bytes, move || drop(job())) }
+    }
+}
 
 /// Runs a closure on the calling thread as host work of `worker`, recorded as a span.
 pub fn host_work<D: Device, R>(

@@ -11,6 +11,7 @@ mod state;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use config::{Class, LedgerConfig, Margin, Reading, WorkerId};
 pub use lease::Lease;
@@ -23,6 +24,8 @@ use crate::{Bytes, Error, Event, Holding, Level, Locked, Nanos, Op, Refused};
 struct Inner {
     state: Mutex<State>,
     changed: Condvar,
+    /// As `State::generation`, to be read without the lock: a device's clock may be asked while it is held.
+    changes: AtomicU64,
     locked: Locked,
     config: LedgerConfig,
     device: String,
@@ -81,6 +84,7 @@ impl Ledger {
         Ok(Self(Arc::new(Inner {
             state: Mutex::new(State { reading, margin, ..State::default() }),
             changed: Condvar::new(),
+            changes: AtomicU64::new(0),
             locked: Locked::new(config.pinned),
             config,
             device: device.into(),
@@ -94,7 +98,20 @@ impl Ledger {
 
     fn touch(&self, state: &mut State) {
         state.generation = state.generation.wrapping_add(1);
+        self.0.changes.store(state.generation, Ordering::SeqCst);
         self.0.changed.notify_all();
+    }
+
+    /// How many changes there have been that someone may wait for. It takes no lock.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::SeqCst)
+    }
+
+    /// Lets everyone who waits in [`crate::Device::block`] ask again: what they wait for may have changed outside of the
+    /// account.
+    pub fn wake(&self) {
+        self.touch(&mut self.lock());
     }
 
     fn show(&self, state: &State, label: impl Into<Cow<'static, str>>) {
@@ -196,12 +213,13 @@ impl Ledger {
         }
     }
 
-    /// Blocks the calling thread until `ready` says so. `ready` is asked again after every change of the account.
+    /// Blocks the calling thread until `ready` says so, or the device has failed for good. `ready` is asked again after
+    /// every change of the account.
     pub fn wait_until(&self, ready: &mut dyn FnMut() -> bool) {
         loop {
             // Read before asking: a change after the question makes the two differ, so no wake-up is lost.
             let seen = self.lock().generation;
-            if ready() {
+            if ready() || self.healthy().is_err() {
                 return;
             }
             let mut state = self.lock();

@@ -14,6 +14,7 @@ mod ledger;
 mod locked;
 mod sync;
 mod turn;
+mod work;
 
 pub use buf::Buf;
 pub use bytes::{Bytes, Nanos, ParseBytesError};
@@ -24,3 +25,4 @@ pub use host::{Host, HostBlock, HostConfig, HostMark, HostPtr, HostQueue, host_w
 pub use ledger::{Class, Lease, Ledger, LedgerConfig, Margin, Reading, WorkerId};
 pub use locked::{Locked, LockedPages};
 pub use turn::{Turn, Worker};
+pub use work::{Cost, Cpu, Units, Work};

@@ -146,7 +146,25 @@ impl<'d, D: Device> Turn<'d, D> {
         class: Class,
         queue: &D::Queue,
     ) -> Result<Buf<'t, D, MaybeUninit<T>>, Error> {
-        let request = self.request::<T>(label, len, class, false)?;
+        let request = self.request::<T>(label, len, class, false, None)?;
+        let (block, lease) = self.place(&request, queue)?;
+        Ok(Buf::new(self.device, block, lease, len, queue.clone()))
+    }
+
+    /// As [`Turn::alloc`], for memory that does not grow with the elements it stands for: a simulated card accounts for it
+    /// as `charge`, what it takes at full size. Real devices account for what it is.
+    ///
+    /// # Errors
+    /// As [`Turn::alloc`].
+    pub fn alloc_charged<'t, T: Copy + Send + 'static>(
+        &'t self,
+        label: &'static str,
+        len: usize,
+        charge: Bytes,
+        class: Class,
+        queue: &D::Queue,
+    ) -> Result<Buf<'t, D, MaybeUninit<T>>, Error> {
+        let request = self.request::<T>(label, len, class, false, Some(charge))?;
         let (block, lease) = self.place(&request, queue)?;
         Ok(Buf::new(self.device, block, lease, len, queue.clone()))
     }
@@ -163,7 +181,7 @@ impl<'d, D: Device> Turn<'d, D> {
         class: Class,
         queue: &D::Queue,
     ) -> Result<Buf<'t, D, MaybeUninit<T>>, Error> {
-        let request = self.request::<T>(label, len, class, false)?;
+        let request = self.request::<T>(label, len, class, false, None)?;
         let ledger = self.device.ledger();
         let place = ledger.want(self.ticket);
         let lease = loop {
@@ -206,11 +224,36 @@ impl<'d, D: Device> Turn<'d, D> {
         class: Class,
         queue: &D::Queue,
     ) -> Result<Buf<'r, D, MaybeUninit<T>>, Error> {
+        self.reside(device, self.request::<T>(label, len, class, true, None)?, len, queue)
+    }
+
+    /// As [`Turn::alloc_resident`], accounted for as [`Turn::alloc_charged`] is.
+    ///
+    /// # Errors
+    /// As [`Turn::alloc_resident`].
+    pub fn alloc_resident_charged<'r, T: Copy + Send + 'static>(
+        &self,
+        device: &'r D,
+        label: &'static str,
+        len: usize,
+        charge: Bytes,
+        class: Class,
+        queue: &D::Queue,
+    ) -> Result<Buf<'r, D, MaybeUninit<T>>, Error> {
+        self.reside(device, self.request::<T>(label, len, class, true, Some(charge))?, len, queue)
+    }
+
+    fn reside<'r, T>(
+        &self,
+        device: &'r D,
+        request: Request,
+        len: usize,
+        queue: &D::Queue,
+    ) -> Result<Buf<'r, D, MaybeUninit<T>>, Error> {
         if device.ledger() != self.device.ledger() {
             let (turn, device) = (self.device.name().to_owned(), device.name().to_owned());
             return Err(Error::OtherDevice { turn, device });
         }
-        let request = self.request::<T>(label, len, class, true)?;
         let (block, lease) = self.place(&request, queue)?;
         Ok(Buf::new(device, block, lease, len, queue.clone()))
     }
@@ -298,11 +341,14 @@ impl<'d, D: Device> Turn<'d, D> {
         len: usize,
         class: Class,
         resident: bool,
+        stated: Option<Bytes>,
     ) -> Result<Request, Error> {
         len.checked_mul(size_of::<T>())
             .filter(|n| isize::try_from(*n).is_ok())
             .ok_or(Error::TooLong { elements: len, size: size_of::<T>() })?;
-        Ok(Request { label, bytes: Bytes::of::<T>(len), class, phase: self.phase.get(), resident })
+        let real = Bytes::of::<T>(len);
+        let bytes = self.device.charge(real, stated);
+        Ok(Request { label, bytes, real, class, phase: self.phase.get(), resident })
     }
 
     fn place(&self, request: &Request, queue: &D::Queue) -> Result<(D::Block, Lease), Error> {
@@ -339,7 +385,7 @@ impl<'d, D: Device> Turn<'d, D> {
     fn allocate(&self, request: &Request, queue: &D::Queue) -> Result<D::Block, Error> {
         let start = self.device.now();
         // SAFETY: the caller holds a lease for the block and keeps it beside the block, in the `Buf`.
-        let block = unsafe { self.device.allocate(request.bytes, request.class, queue) };
+        let block = unsafe { self.device.allocate(request.real, request.bytes, request.class, queue) };
         self.memory_call(format!("allocate {}", request.label), start, request.bytes);
         block
     }

@@ -53,7 +53,7 @@ impl Device for Model {
 
     fn retire(&self, _: Track) {}
 
-    unsafe fn allocate(&self, _: Bytes, _: Class, _: &Track) -> Result<(), Error> {
+    unsafe fn allocate(&self, _: Bytes, _: Bytes, _: Class, _: &Track) -> Result<(), Error> {
         Ok(())
     }
 

@@ -79,9 +79,15 @@ impl Device for Probe {
     fn retire(&self, queue: HostQueue) {
         self.host.retire(queue);
     }
-    unsafe fn allocate(&self, len: Bytes, class: Class, queue: &HostQueue) -> Result<HostBlock, Error> {
+    unsafe fn allocate(
+        &self,
+        len: Bytes,
+        charge: Bytes,
+        class: Class,
+        queue: &HostQueue,
+    ) -> Result<HostBlock, Error> {
         // SAFETY: passed on.
-        unsafe { self.host.allocate(len, class, queue) }
+        unsafe { self.host.allocate(len, charge, class, queue) }
     }
     unsafe fn free(&self, block: HostBlock, class: Class, queue: &HostQueue) {
         // SAFETY: passed on.

@@ -165,7 +165,7 @@ impl HostMark {
     pub(super) fn failure(&self) -> Result<(), Error> {
         match &self.inner.lock().failure {
             Some(failure) if failure.at <= self.at => {
-                Err(Error::Lane { lane: lane_name(self.inner.track), detail: failure.detail.clone() })
+                Err(Error::Lane { lane: self.inner.track.name(), detail: failure.detail.clone() })
             }
             _ => Ok(()),
         }
@@ -184,18 +184,6 @@ impl fmt::Debug for HostMark {
             .field("track", &self.inner.track)
             .field("at", &self.at)
             .finish_non_exhaustive()
-    }
-}
-
-fn lane_name(track: Track) -> &'static str {
-    match track {
-        Track::Compute => "compute",
-        Track::Upload => "upload",
-        Track::Download => "download",
-        Track::Host => "host",
-        Track::Memory => "memory",
-        Track::Launch => "launch",
-        Track::Held => "held",
     }
 }
 
@@ -250,7 +238,7 @@ fn run(inner: &Inner, job: Job, failed: bool) -> Result<(), String> {
     outcome
 }
 
-fn words_of(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn words_of(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_owned())

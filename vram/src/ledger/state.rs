@@ -15,8 +15,10 @@ pub(crate) struct Ticket(pub(super) u64);
 pub(crate) struct Request {
     /// What it is for.
     pub(crate) label: &'static str,
-    /// How much.
+    /// How much, as it is accounted for.
     pub(crate) bytes: Bytes,
+    /// How much memory of this process stands for it.
+    pub(crate) real: Bytes,
     /// How it will be allocated.
     pub(crate) class: Class,
     /// In which phase.
