@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::{Subject, USABLE, assert_like_new, plain, recorded, words};
+use super::{A_WHILE, Subject, USABLE, assert_like_new, plain, recorded, words};
 use crate::{Bytes, Cause, Class, Device, Error, Event, LedgerConfig, Track, Worker};
 
 /// Turns are granted in the order in which they were asked for; each wait is an event.
@@ -13,6 +13,8 @@ pub fn first_come_first_served<S: Subject>(subject: &S) {
     let order = Mutex::new(Vec::new());
     let mut worker = Worker::new(0);
     let held = device.turn(&mut worker).unwrap();
+    let queue = held.queue(Track::Compute).unwrap();
+    subject.busy(&device, &queue, A_WHILE);
     std::thread::scope(|scope| {
         for id in 1..=4 {
             let (device, order) = (&device, &order);
@@ -34,7 +36,7 @@ pub fn first_come_first_served<S: Subject>(subject: &S) {
     for id in 1..=4 {
         let waited =
             |e: &Event| matches!(e, Event::Wait { worker, cause: Cause::Turn, .. } if worker.0 == id);
-        assert!(events.iter().any(waited), "worker {id} waited");
+        assert!(events.iter().any(waited), "worker {id} waited for the work of the first");
     }
     let held = |e: &&Event| matches!(e, Event::Span(span) if span.track == Track::Held);
     assert_eq!(events.iter().filter(held).count(), 5, "one span for each turn");
