@@ -12,7 +12,7 @@ use std::fmt;
 use blstrs::{G1Affine, G2Affine};
 use prestage_msm::{Msm, Points, Slots};
 use prestage_ntt::{Domain, Ntt};
-use prestage_vram::{Bytes, Device, Turn, Worker};
+use prestage_vram::{Bytes, Device, Turn, Worker, host_work};
 
 use crate::Error;
 use crate::key::{ProvingKey, Quotient, Reduction};
@@ -193,11 +193,13 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         let parts = tail(committed, assignment)?;
         let peaks = turn.peaks();
         turn.release()?;
-        let proof = if options.unverified {
-            parts.finish_unverified(&self.key, &blinding)
-        } else {
-            parts.finish(&self.key, &self.verifier, &blinding)?
-        };
+        let proof = host_work(self.device, worker.id(), "assemble, verify", || {
+            if options.unverified {
+                Ok(parts.finish_unverified(&self.key, &blinding))
+            } else {
+                parts.finish(&self.key, &self.verifier, &blinding)
+            }
+        })?;
         Ok(Proved { proof, plan, peaks })
     }
 
