@@ -3,7 +3,7 @@
 use std::fmt;
 use std::mem::MaybeUninit;
 
-use prestage_vram::{Buf, Cause, Class, Device, Track, Turn};
+use prestage_vram::{Buf, Bytes, Cause, Class, Device, Track, Turn};
 
 use crate::{Error, Mark};
 
@@ -90,6 +90,19 @@ impl<'t, D: Device> Lane<'t, D> {
         len: usize,
     ) -> Result<Buf<'t, D, MaybeUninit<T>>, Error> {
         Ok(self.turn.alloc(label, len, Class::default(), &self.queue)?)
+    }
+
+    /// As [`Lane::alloc`], for memory that does not grow with the elements it stands for. See [`Turn::alloc_charged`].
+    ///
+    /// # Errors
+    /// As [`Turn::alloc`].
+    pub fn alloc_charged<T: Copy + Send + 'static>(
+        &self,
+        label: &'static str,
+        len: usize,
+        charge: Bytes,
+    ) -> Result<Buf<'t, D, MaybeUninit<T>>, Error> {
+        Ok(self.turn.alloc_charged(label, len, charge, Class::default(), &self.queue)?)
     }
 
     pub(crate) fn mark(&self, raw: D::Mark) -> Mark<'t, D> {

@@ -2,6 +2,7 @@
 
 pub mod conformance;
 mod copy;
+mod cpu;
 mod device;
 mod error;
 mod host;
@@ -12,6 +13,7 @@ mod pinned;
 mod registered;
 mod ring;
 mod scope;
+mod sim;
 mod source;
 
 pub use copy::{Downloading, Place, Uploading};

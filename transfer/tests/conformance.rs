@@ -12,7 +12,10 @@ mod common;
 
 use common::probe::Probe;
 use prestage_vram::conformance::Subject;
-use prestage_vram::{Bytes, Host, HostConfig, HostQueue, LedgerConfig, Nanos, Op};
+use prestage_vram::sim::SimQueue;
+use prestage_vram::{
+    Bytes, Card, Cost, Cpu, Host, HostConfig, HostQueue, LedgerConfig, Nanos, Op, Sim, SimConfig, Work,
+};
 
 fn busy(host: &Host, queue: &HostQueue, time: Nanos) {
     let job = move || std::thread::sleep(std::time::Duration::from_nanos(time.get()));
@@ -50,4 +53,23 @@ mod on_host {
 
 mod on_probe {
     prestage_transfer::conformance!(super::OnProbe);
+}
+
+struct OnSim;
+
+impl Subject for OnSim {
+    type Device = Sim;
+    fn open(&self, usable: Bytes, ledger: LedgerConfig) -> Sim {
+        let mut card = Card::preset("h200-141g").unwrap();
+        card.capacity = usable + card.context;
+        Sim::open(SimConfig { card, scale: 1, ledger }).unwrap()
+    }
+    fn busy(&self, sim: &Sim, queue: &SimQueue, time: Nanos) {
+        // SAFETY: the job touches no memory.
+        unsafe { sim.perform(queue, Work::launch("busy", Bytes::ZERO), move || Cost::Time(time)) }.unwrap();
+    }
+}
+
+mod on_sim {
+    prestage_transfer::conformance!(super::OnSim);
 }

@@ -58,6 +58,23 @@ struct State {
     download: Engine,
 }
 
+/// The clock of a [`Sim`], as the thread that asks sees it.
+#[derive(Clone, Debug)]
+pub struct SimClock(Arc<Baton>);
+
+impl SimClock {
+    /// The calling thread's time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.0.now()
+    }
+
+    /// Moves the calling thread's time on.
+    pub fn elapse(&self, time: Nanos) {
+        self.0.advance(self.0.now() + time);
+    }
+}
+
 /// A simulated card.
 ///
 /// ```
@@ -188,6 +205,12 @@ impl Sim {
             baton.back(last);
             results
         })
+    }
+
+    /// The card's clock, for what outlives a borrow of the card.
+    #[must_use]
+    pub fn clock(&self) -> SimClock {
+        SimClock(Arc::clone(&self.baton))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
