@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use blstrs::Scalar;
 use ff::Field;
 use prestage_transfer::Transfer;
-use prestage_vram::{Bytes, Error, Host, HostBlock, HostPtr, HostQueue, Op};
+use prestage_vram::sim::SimQueue;
+use prestage_vram::{Bytes, Cost, Cpu, Device as _, Error, Host, HostBlock, HostPtr, HostQueue, Sim, Units};
 
 use crate::domain::power_of_half;
 use crate::host::{self, Combine, with_backend};
@@ -130,6 +131,33 @@ impl<B> Step<B> {
     }
 }
 
+impl<B> Step<B> {
+    /// What it costs on a simulated card where each value stands for `scale`: butterflies (`ntt`), values of a pointwise
+    /// step (`pointwise`), bytes of tables (`twiddles`).
+    fn cost(&self, plan: &Plan, scale: u64, tables: Bytes) -> Cost {
+        let n = (plan.domain().size() as u64).saturating_mul(scale);
+        let m = (plan.chunk_len() as u64).saturating_mul(scale);
+        let levels = u64::from(plan.chunks().trailing_zeros());
+        match self {
+            Self::Tables => Cost::kernel("twiddles", tables.get()),
+            Self::Transform { .. } => Cost::kernel("ntt", butterflies(n)),
+            Self::CosetEvaluations { .. } => Cost::kernel("ntt", butterflies(n).saturating_mul(2)),
+            Self::Row { .. } => Cost::kernel("ntt", butterflies(m).saturating_mul(2)),
+            Self::FirstColumns { .. } | Self::LastColumns { .. } => {
+                let levels = Units { kind: "ntt", count: m.saturating_mul(levels) / 2 };
+                Cost::kernels([levels, Units { kind: "pointwise", count: m }], Bytes::ZERO)
+            }
+            Self::Quotient { .. } | Self::Combine { .. } => Cost::kernel("pointwise", n),
+            Self::CombineColumns { .. } => Cost::kernel("pointwise", m),
+        }
+    }
+}
+
+/// Butterflies of a transform of n values: n log2(n) / 2.
+fn butterflies(n: u64) -> u64 {
+    (n / 2).saturating_mul(u64::from(n.checked_ilog2().unwrap_or(0)))
+}
+
 /// A step as a device is asked for it.
 #[derive(Debug)]
 pub struct Work<'p, B> {
@@ -152,6 +180,11 @@ pub unsafe trait Ntt: Transfer {
     /// Bytes of the tables that the steps of a plan need on this device: a multiple of eight.
     fn table_bytes(&self, plan: &Plan) -> Bytes;
 
+    /// What they are accounted for: themselves, but at full size on a simulated card.
+    fn table_charge(&self, plan: &Plan) -> Bytes {
+        self.table_bytes(plan)
+    }
+
     /// Enqueues one step and returns at once. The work is recorded as one or more spans on the queue's
     /// track.
     ///
@@ -166,31 +199,67 @@ pub unsafe trait Ntt: Transfer {
     unsafe fn enqueue(&self, queue: &Self::Queue, work: Work<'_, &Self::Block>) -> Result<(), Error>;
 }
 
-// SAFETY: the steps below write canonical scalars to every value that they own, or fail their queue.
+// SAFETY: `perform` writes canonical scalars to every value that its step owns, or fails its queue.
 unsafe impl Ntt for Host {
     /// The tables of [`crate::host`], which lie in the device's memory like any other data. What a
     /// call works out for its coset (a row of factors, at most 2^11) is an argument, not memory of the
     /// device, and neither are the tiles, which stand for a card's shared memory.
     fn table_bytes(&self, plan: &Plan) -> Bytes {
-        let lines = with_backend!(plan.domain().backend(), V => plan.lines::<V>());
-        Bytes::of::<Line>(lines)
+        table_bytes(plan)
     }
 
     unsafe fn enqueue(&self, queue: &HostQueue, work: Work<'_, &Self::Block>) -> Result<(), Error> {
-        let Work { name, plan, tables, step } = work;
-        let tables = tables.as_ptr::<Line>();
-        let bytes = step.bytes(plan);
-        let plan = plan.clone();
-        let step = step.map(HostBlock::as_ptr::<Scalar>);
-        let job = move || {
-            // SAFETY: the caller's promise about the blocks lasts until this job has run.
-            let done = with_backend!(plan.domain().backend(), V => unsafe { run::<V>(&plan, tables, step) });
-            // A panic is how a job fails its queue: what follows is skipped, and whoever waits is told.
-            assert!(done.is_some(), "a chunk step under a plan without chunks");
-        };
-        // SAFETY: as above.
-        unsafe { self.submit(queue, Op::Launch, name, bytes, job) }
+        // SAFETY: the same contract.
+        unsafe { perform(self, queue, work) }
     }
+}
+
+// SAFETY: as for the host.
+unsafe impl Ntt for Sim {
+    fn table_bytes(&self, plan: &Plan) -> Bytes {
+        table_bytes(plan)
+    }
+
+    /// What two-level tables take at full size: 3 MiB at 2^27.
+    fn table_charge(&self, plan: &Plan) -> Bytes {
+        plan.card_tables(self.scale())
+    }
+
+    unsafe fn enqueue(&self, queue: &SimQueue, work: Work<'_, &Self::Block>) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        unsafe { perform(self, queue, work) }
+    }
+}
+
+fn table_bytes(plan: &Plan) -> Bytes {
+    let lines = with_backend!(plan.domain().backend(), V => plan.lines::<V>());
+    Bytes::of::<Line>(lines)
+}
+
+/// [`Ntt::enqueue`] on a device whose memory is host memory.
+///
+/// # Safety
+/// As there.
+unsafe fn perform<D: Cpu + Ntt>(
+    device: &D,
+    queue: &D::Queue,
+    work: Work<'_, &HostBlock>,
+) -> Result<(), Error> {
+    let Work { name, plan, tables, step } = work;
+    let cost = step.cost(plan, device.scale(), device.table_charge(plan));
+    let work = prestage_vram::Work::launch(name, step.bytes(plan) * device.scale());
+    let tables = tables.as_ptr::<Line>();
+    let plan = plan.clone();
+    let step = step.map(HostBlock::as_ptr::<Scalar>);
+    let job = move || {
+        // SAFETY: the caller's promise about the blocks lasts until this job has run.
+        let done = with_backend!(plan.domain().backend(), V => unsafe { run::<V>(&plan, tables, step) });
+        // A panic is how a job fails its queue: what follows is skipped, and whoever waits is told.
+        assert!(done.is_some(), "a chunk step under a plan without chunks");
+        cost
+    };
+    // SAFETY: as above.
+    unsafe { device.perform(queue, work, job) }
 }
 
 /// Runs a step on the CPU. `None` for a chunk step without chunks.

@@ -114,9 +114,9 @@ impl Plan {
     pub fn footprint<D: Ntt>(&self, device: &D) -> Footprint {
         let slots = if self.log_chunks == 0 { 0 } else { 2 * self.chunk_len() };
         Footprint {
-            polynomial: Bytes::of::<Scalar>(self.domain.size()),
-            tables: device.table_bytes(self),
-            slots: Bytes::of::<Scalar>(slots),
+            polynomial: Bytes::of::<Scalar>(self.domain.size()) * device.scale(),
+            tables: device.table_charge(self),
+            slots: Bytes::of::<Scalar>(slots) * device.scale(),
         }
     }
 
@@ -134,6 +134,20 @@ impl Plan {
     /// Cache lines of all tables, both directions.
     pub(crate) fn lines<V: Lanes>(&self) -> usize {
         self.parts().iter().map(|(_, shape)| 2 * shape.lines::<V>()).sum()
+    }
+
+    /// Bytes of the tables of a card where every value stands for `scale`: for both directions two levels of powers, 64 bytes
+    /// each with what makes multiplication by them cheap, so `128 (2^⌈l/2⌉ + 2^⌊l/2⌋)` for `n = 2^l` points; with chunks also those
+    /// of a chunk and of the columns.
+    pub(crate) fn card_tables(&self, scale: u64) -> Bytes {
+        let log_scale = scale.max(1).next_power_of_two().trailing_zeros();
+        let log_size = (self.domain.log_size() + log_scale).min(32);
+        let levels = |log: u32| (1u64 << (log / 2)) + (1u64 << log.div_ceil(2));
+        let mut entries = levels(log_size);
+        if self.log_chunks > 0 {
+            entries += levels(log_size.saturating_sub(self.log_chunks)) + (1 << self.log_chunks);
+        }
+        Bytes::new(128 * entries)
     }
 
     /// Computes all tables.

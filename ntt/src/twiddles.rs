@@ -26,7 +26,7 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
     pub fn for_turn(lane: &Lane<'a, D>, plan: Plan) -> Result<Self, Error> {
         let device = lane.device();
         let words = words(device, &plan);
-        let mut tables = lane.alloc::<u64>("twiddles", words)?;
+        let mut tables = lane.alloc_charged::<u64>("twiddles", words, device.table_charge(&plan))?;
         let work = Work { name: "twiddles".into(), plan: &plan, tables: tables.block(), step: Step::Tables };
         // SAFETY: the block is new, at home on this lane, and has the bytes that the device asked for.
         unsafe { device.enqueue(lane.queue(), work)? };
@@ -42,8 +42,10 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
     pub fn resident(lane: &Lane<'_, D>, device: &'a D, plan: Plan) -> Result<Self, Error> {
         let words = words(device, &plan);
         let turn = lane.turn();
+        let charge = device.table_charge(&plan);
+        let (class, queue) = (Class::default(), lane.queue());
         let mut tables =
-            turn.alloc_resident::<u64>(device, "twiddles", words, Class::default(), lane.queue())?;
+            turn.alloc_resident_charged::<u64>(device, "twiddles", words, charge, class, queue)?;
         let work = Work { name: "twiddles".into(), plan: &plan, tables: tables.block(), step: Step::Tables };
         // SAFETY: as in `for_turn`; `alloc_resident` refuses another device.
         unsafe { device.enqueue(lane.queue(), work)? };
