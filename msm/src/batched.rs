@@ -98,9 +98,9 @@ impl Batches {
         let slots = self.slots();
         let streamed = match scalars {
             Place::Device => Bytes::ZERO,
-            Place::Host => Bytes::of::<Scalar>(self.batch.saturating_mul(slots)),
+            Place::Host => Bytes::of::<Scalar>(self.batch.saturating_mul(slots)) * device.scale(),
         };
-        device.scratch::<A>(&self.plan) + Bytes::of::<A::Curve>(slots) + streamed
+        device.scratch_charge::<A>(&self.plan) + Bytes::of::<A::Curve>(slots) + streamed
     }
 
     /// Slots of either kind.
@@ -292,9 +292,13 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
             bytes.to_usize().ok_or(prestage_vram::Error::TooLong { elements: usize::MAX, size: 1 })?;
         let streamed = if place == Place::Host { batches.slots() } else { 0 };
         Ok(Self {
-            scratch: lanes.compute.alloc("msm scratch", bytes)?,
+            scratch: lanes.compute.alloc_charged(
+                "msm scratch",
+                bytes,
+                lanes.device().scratch_charge::<A>(batches.plan()),
+            )?,
             results: (0..batches.slots())
-                .map(|_| lanes.compute.alloc("msm result", 1))
+                .map(|_| lanes.compute.alloc_charged("msm result", 1, Bytes::of::<A::Curve>(1)))
                 .collect::<Result<_, _>>()?,
             scalars: (0..streamed)
                 .map(|_| lanes.upload.alloc("msm scalars", batches.batch()))

@@ -1,10 +1,11 @@
 //! What a device must do for a sum, and how the CPU does it.
 
 use crate::host::in_scratch;
-use crate::{Affine, Plan, Points};
+use crate::{Affine, Plan, Points, Stats};
 use blstrs::Scalar;
 use prestage_transfer::Transfer;
-use prestage_vram::{Bytes, Error, Host, HostQueue, Op};
+use prestage_vram::sim::SimQueue;
+use prestage_vram::{Bytes, Cost, Cpu, Device, Error, Host, HostBlock, HostQueue, Sim, Units, Work};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -41,6 +42,11 @@ pub unsafe trait Msm: Transfer {
     /// Device memory that a batch takes beside scalars and result.
     fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes;
 
+    /// What that memory is accounted for: itself, but at full size on a simulated card.
+    fn scratch_charge<A: Affine>(&self, plan: &Plan) -> Bytes {
+        self.scratch::<A>(plan)
+    }
+
     /// Enqueues one batch and returns at once. The work is recorded as one or more spans on the queue's track.
     ///
     /// # Safety
@@ -56,7 +62,7 @@ pub unsafe trait Msm: Transfer {
     ) -> Result<(), Error>;
 }
 
-// SAFETY: the job writes the result or fails its queue.
+// SAFETY: `perform` writes the result or fails its queue.
 unsafe impl Msm for Host {
     fn plan(&self, len: usize) -> Plan {
         Plan::new(len, rayon::current_num_threads())
@@ -71,27 +77,88 @@ unsafe impl Msm for Host {
         queue: &HostQueue,
         batch: Batch<'_, A, Self::Block>,
     ) -> Result<(), Error> {
-        let Batch { name, plan, bases, terms, scalars, at, scratch, result } = batch;
-        let (plan, bases) = (*plan, bases.host().clone());
-        let n = terms.len();
-        let bytes = plan.footprint::<A>().to_usize().unwrap_or(0);
-        let scalars = scalars.as_ptr::<Scalar>();
-        let scratch = scratch.as_ptr::<MaybeUninit<u8>>();
-        let result = result.as_ptr::<MaybeUninit<A::Curve>>();
-        let job = move || {
-            // SAFETY: the scalars begin at element `at` of a live block, are initialised, and only read here.
-            let scalars = unsafe { std::slice::from_raw_parts(scalars.get().add(at).cast_const(), n) };
-            // SAFETY: the block has that many bytes and is this queue's for now.
-            let scratch = unsafe { scratch.slice_mut(bytes) };
-            let sum = bases.get(terms).and_then(|bases| in_scratch(&plan, bases, scalars, scratch));
-            // A panic is how a job fails its queue: what follows is skipped, and whoever waits is told.
-            #[allow(clippy::panic)]
-            let Some((sum, _)) = sum else { panic!("a batch outside its bases or its scratch") };
-            // SAFETY: the block holds one point and is this queue's for now.
-            unsafe { result.get().write(MaybeUninit::new(sum)) };
-        };
-        let moved = Bytes::of::<A>(n) + Bytes::of::<Scalar>(n);
-        // SAFETY: by this function's contract the blocks stay this queue's until the job has run.
-        unsafe { self.submit(queue, Op::Launch, name, moved, job) }
+        // SAFETY: the same contract.
+        unsafe { perform(self, queue, batch) }
     }
+}
+
+// SAFETY: as for the host.
+unsafe impl Msm for Sim {
+    fn plan(&self, len: usize) -> Plan {
+        Plan::new(len, rayon::current_num_threads())
+    }
+
+    fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes {
+        plan.footprint::<A>()
+    }
+
+    fn scratch_charge<A: Affine>(&self, plan: &Plan) -> Bytes {
+        card_scratch::<A>((plan.len() as u64).saturating_mul(self.scale()))
+    }
+
+    unsafe fn enqueue<A: Affine>(
+        &self,
+        queue: &SimQueue,
+        batch: Batch<'_, A, Self::Block>,
+    ) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        unsafe { perform(self, queue, batch) }
+    }
+}
+
+/// What a sum of `n` terms takes on a card that streams bases and integers in chunks while its buckets stay: for each of up to
+/// 2^22 terms an integer and two sort entries of eight bytes; 2^(c-1) buckets of four coordinates for each window of c bits,
+/// c = log2(n) - 4 within 4 and 20; and two slots of up to 2^18 bases. It never falls as sums grow.
+fn card_scratch<A: Affine>(n: u64) -> Bytes {
+    let Some(log) = n.checked_ilog2() else { return Bytes::ZERO };
+    let c = log.saturating_sub(4).clamp(4, 20);
+    let buckets = u64::from(256u32.div_ceil(c)) << (c - 1);
+    let affine = Bytes::of::<A>(1);
+    Bytes::new(32 + 16) * n.min(1 << 22) + affine * 2 * buckets + affine * 2 * n.min(1 << 18)
+}
+
+/// What a batch costs on a simulated card where each term stands for `scale`: scalars looked at (`msm-scan`), bases
+/// added (`msm-g1-one`), terms that go through windows (`msm-g1`); the same in G2. Its bases come up the link meanwhile.
+fn cost<A: Affine>(n: usize, stats: &Stats, scale: u64) -> Cost {
+    let kinds = if A::NAME == "G1" { ["msm-g1-one", "msm-g1"] } else { ["msm-g2-one", "msm-g2"] };
+    let counts = [("msm-scan", n), (kinds[0], stats.ones), (kinds[1], stats.others)];
+    let units = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| Units { kind, count: (count as u64).saturating_mul(scale) });
+    Cost::kernels(units, Bytes::of::<A>(n) * scale)
+}
+
+/// [`Msm::enqueue`] on a device whose memory is host memory.
+///
+/// # Safety
+/// As there.
+unsafe fn perform<D: Cpu, A: Affine>(
+    device: &D,
+    queue: &D::Queue,
+    batch: Batch<'_, A, HostBlock>,
+) -> Result<(), Error> {
+    let Batch { name, plan, bases, terms, scalars, at, scratch, result } = batch;
+    let (plan, bases) = (*plan, bases.host().clone());
+    let (n, scale) = (terms.len(), device.scale());
+    let bytes = plan.footprint::<A>().to_usize().unwrap_or(0);
+    let scalars = scalars.as_ptr::<Scalar>();
+    let scratch = scratch.as_ptr::<MaybeUninit<u8>>();
+    let result = result.as_ptr::<MaybeUninit<A::Curve>>();
+    let job = move || {
+        // SAFETY: the scalars begin at element `at` of a live block, are initialised, and only read here.
+        let scalars = unsafe { std::slice::from_raw_parts(scalars.get().add(at).cast_const(), n) };
+        // SAFETY: the block has that many bytes and is this queue's for now.
+        let scratch = unsafe { scratch.slice_mut(bytes) };
+        let sum = bases.get(terms).and_then(|bases| in_scratch(&plan, bases, scalars, scratch));
+        // A panic is how a job fails its queue: what follows is skipped, and whoever waits is told.
+        #[allow(clippy::panic)]
+        let Some((sum, stats)) = sum else { panic!("a batch outside its bases or its scratch") };
+        // SAFETY: the block holds one point and is this queue's for now.
+        unsafe { result.get().write(MaybeUninit::new(sum)) };
+        cost::<A>(n, &stats, scale)
+    };
+    let moved = (Bytes::of::<A>(n) + Bytes::of::<Scalar>(n)) * scale;
+    // SAFETY: by this function's contract the blocks stay this queue's until the job has run.
+    unsafe { device.perform(queue, Work::launch(name, moved), job) }
 }
