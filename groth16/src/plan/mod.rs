@@ -80,6 +80,11 @@ pub trait Footprints {
 
     /// What a sum of `len` terms in batches of `batch` holds at its peak: scratch, and slots for scalars and results.
     fn scratch(&self, sum: Sum, len: usize, batch: usize) -> Bytes;
+
+    /// How many elements of the full size one element of the shape stands for: more than one on a simulated card.
+    fn scale(&self) -> u64 {
+        1
+    }
 }
 
 /// The most that a proof holds in one of its phases.
@@ -156,7 +161,8 @@ impl Plan {
         margin: Bytes,
     ) -> Result<Self, Error> {
         let refuse = |phase, need| Err(Error::PlanRefused { policy, phase, need, free: budget, margin });
-        let polynomial = shape.polynomial();
+        let scale = footprints.scale().max(1);
+        let polynomial = shape.polynomial() * scale;
         let tables = footprints.tables(policy)?;
         let (staged, quotient) = policy.polynomials(polynomial);
         let quotient = quotient + tables;
@@ -171,8 +177,9 @@ impl Plan {
             let len = sum.len(shape)?;
             let peak = |batch: usize| held + footprints.scratch(sum, len, batch);
             // No more than the quotient took, unless that would cut a sum that is short anyway.
-            let limit = quotient.max(peak(len.min(COMFORTABLE))).min(budget);
-            let least = len.min(LEAST);
+            let at_scale = |terms: usize| (terms as u64).div_ceil(scale).try_into().unwrap_or(terms);
+            let limit = quotient.max(peak(len.min(at_scale(COMFORTABLE)))).min(budget);
+            let least = len.min(at_scale(LEAST));
             let halves = (0..usize::BITS).map(|log| len.div_ceil(1 << log)).take_while(|n| *n > least);
             let Some(fitting) = halves.chain([least]).find(|n| peak(*n) <= limit) else {
                 return refuse(sum.name(), peak(least));

@@ -53,4 +53,8 @@ impl<D: Ntt + Msm> Footprints for DeviceFootprints<'_, D> {
             Sum::B2 => batches.footprint::<G2Affine, D>(self.device, Place::Host),
         }
     }
+
+    fn scale(&self) -> u64 {
+        self.device.scale()
+    }
 }
