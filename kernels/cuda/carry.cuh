@@ -14,9 +14,12 @@
 #define PS_R8(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7])
 #define PS_R12(a) PS_R8(a), "r"(a[8]), "r"(a[9]), "r"(a[10]), "r"(a[11])
 #define PS_RW2(r) "+&r"((r)[0]), "+&r"((r)[1])
-#define PS_MAD(l, h, a, b) "mad.lo.cc.u32 %" #l ",%" #a ",%" #b ",%" #l ";madc.hi.cc.u32 %" #h ",%" #a ",%" #b ",%" #h ";"
-#define PS_MADC(l, h, a, b) "madc.lo.cc.u32 %" #l ",%" #a ",%" #b ",%" #l ";madc.hi.cc.u32 %" #h ",%" #a ",%" #b ",%" #h ";"
-#define PS_MADE(l, h, a, b) "madc.lo.cc.u32 %" #l ",%" #a ",%" #b ",%" #l ";madc.hi.u32 %" #h ",%" #a ",%" #b ",%" #h ";"
+#define PS_MAD(l, h, a, b)                                                                                             \
+    "mad.lo.cc.u32 %" #l ",%" #a ",%" #b ",%" #l ";madc.hi.cc.u32 %" #h ",%" #a ",%" #b ",%" #h ";"
+#define PS_MADC(l, h, a, b)                                                                                            \
+    "madc.lo.cc.u32 %" #l ",%" #a ",%" #b ",%" #l ";madc.hi.cc.u32 %" #h ",%" #a ",%" #b ",%" #h ";"
+#define PS_MADE(l, h, a, b)                                                                                            \
+    "madc.lo.cc.u32 %" #l ",%" #a ",%" #b ",%" #l ";madc.hi.u32 %" #h ",%" #a ",%" #b ",%" #h ";"
 #else
 namespace prestage {
 // (lo, hi) += a·b + carry; returns the carry out.
@@ -56,7 +59,8 @@ template <int N> PS_FN u32 add_limbs(u32* r, const u32* a, const u32* b) {
             "addc.u32 %12,0,0;"
             : PS_W12(s), "=&r"(carry)
             : PS_R12(a), PS_R12(b));
-    PS_UNROLL for (int i = 0; i < N; i++) r[i] = s[i];
+    PS_UNROLL
+    for (int i = 0; i < N; i++) r[i] = s[i];
     return carry;
 #else
     u64 c = 0;
@@ -87,7 +91,8 @@ template <int N> PS_FN u32 sub_limbs(u32* r, const u32* a, const u32* b) {
             "subc.u32 %12,0,0;"
             : PS_W12(s), "=&r"(borrow)
             : PS_R12(a), PS_R12(b));
-    PS_UNROLL for (int i = 0; i < N; i++) r[i] = s[i];
+    PS_UNROLL
+    for (int i = 0; i < N; i++) r[i] = s[i];
     return borrow;
 #else
     u64 borrow = 0;
@@ -115,18 +120,17 @@ template <int P> PS_FN void mad(u32* acc, const u32* a, u32 b, u32& top) {
             : PS_RW2(acc), PS_RW2(acc + 2), PS_RW2(acc + 4), "+&r"(top)
             : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
     else if constexpr (P == 4)
-        asm(PS_MAD(0, 1, 9, 13) PS_MADC(2, 3, 10, 13) PS_MADC(4, 5, 11, 13) PS_MADC(6, 7, 12, 13)
-            "addc.u32 %8,%8,0;"
+        asm(PS_MAD(0, 1, 9, 13) PS_MADC(2, 3, 10, 13) PS_MADC(4, 5, 11, 13) PS_MADC(6, 7, 12, 13) "addc.u32 %8,%8,0;"
             : PS_RW2(acc), PS_RW2(acc + 2), PS_RW2(acc + 4), PS_RW2(acc + 6), "+&r"(top)
             : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(b));
     else if constexpr (P == 5)
         asm(PS_MAD(0, 1, 11, 16) PS_MADC(2, 3, 12, 16) PS_MADC(4, 5, 13, 16) PS_MADC(6, 7, 14, 16)
-            PS_MADC(8, 9, 15, 16) "addc.u32 %10,%10,0;"
+                PS_MADC(8, 9, 15, 16) "addc.u32 %10,%10,0;"
             : PS_RW2(acc), PS_RW2(acc + 2), PS_RW2(acc + 4), PS_RW2(acc + 6), PS_RW2(acc + 8), "+&r"(top)
             : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(b));
     else
-        asm(PS_MAD(0, 1, 13, 19) PS_MADC(2, 3, 14, 19) PS_MADC(4, 5, 15, 19) PS_MADC(6, 7, 16, 19)
-            PS_MADC(8, 9, 17, 19) PS_MADC(10, 11, 18, 19) "addc.u32 %12,%12,0;"
+        asm(PS_MAD(0, 1, 13, 19) PS_MADC(2, 3, 14, 19) PS_MADC(4, 5, 15, 19) PS_MADC(6, 7, 16, 19) PS_MADC(8, 9, 17, 19)
+                PS_MADC(10, 11, 18, 19) "addc.u32 %12,%12,0;"
             : PS_RW2(acc), PS_RW2(acc + 2), PS_RW2(acc + 4), PS_RW2(acc + 6), PS_RW2(acc + 8), PS_RW2(acc + 10),
               "+&r"(top)
             : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
@@ -148,11 +152,12 @@ template <int P> PS_FN void mad_fits(u32* acc, const u32* a, u32 b) {
 // low += o[1] with the carry into: o = (o >> 64) + (a[0] + a[2]·2^64 + … + a[10]·2^320)·b, 12 limbs.
 PS_FN void shift_mad(u32& low, u32* o, const u32* a, u32 b) {
     const u32 o1 = o[1];
-    PS_UNROLL for (int i = 0; i < 10; i++) o[i] = o[i + 2];
+    PS_UNROLL
+    for (int i = 0; i < 10; i++) o[i] = o[i + 2];
     o[10] = o[11] = 0;
 #ifdef PS_DEVICE
-    asm("add.cc.u32 %0,%0,%13;" PS_MADC(1, 2, 14, 20) PS_MADC(3, 4, 15, 20) PS_MADC(5, 6, 16, 20)
-        PS_MADC(7, 8, 17, 20) PS_MADC(9, 10, 18, 20) PS_MADE(11, 12, 19, 20)
+    asm("add.cc.u32 %0,%0,%13;" PS_MADC(1, 2, 14, 20) PS_MADC(3, 4, 15, 20) PS_MADC(5, 6, 16, 20) PS_MADC(7, 8, 17, 20)
+            PS_MADC(9, 10, 18, 20) PS_MADE(11, 12, 19, 20)
         : "+&r"(low), PS_RW2(o), PS_RW2(o + 2), PS_RW2(o + 4), PS_RW2(o + 6), PS_RW2(o + 8), PS_RW2(o + 10)
         : "r"(o1), "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
 #else
@@ -166,11 +171,12 @@ PS_FN void shift_mad(u32& low, u32* o, const u32* a, u32 b) {
 
 // o = (o >> 64) + carry + (a[0] + a[2]·2^64 + … + a[10]·2^320)·b for a carry of 0 or 1, 12 limbs.
 PS_FN void shift_mad_carry(u32* o, const u32* a, u32 b, u32 carry) {
-    PS_UNROLL for (int i = 0; i < 10; i++) o[i] = o[i + 2];
+    PS_UNROLL
+    for (int i = 0; i < 10; i++) o[i] = o[i + 2];
     o[10] = o[11] = 0;
 #ifdef PS_DEVICE
-    asm("{.reg .u32 t;add.cc.u32 t,%12,0xffffffff;" PS_MADC(0, 1, 13, 19) PS_MADC(2, 3, 14, 19)
-        PS_MADC(4, 5, 15, 19) PS_MADC(6, 7, 16, 19) PS_MADC(8, 9, 17, 19) PS_MADE(10, 11, 18, 19) "}"
+    asm("{.reg .u32 t;add.cc.u32 t,%12,0xffffffff;" PS_MADC(0, 1, 13, 19) PS_MADC(2, 3, 14, 19) PS_MADC(4, 5, 15, 19)
+            PS_MADC(6, 7, 16, 19) PS_MADC(8, 9, 17, 19) PS_MADE(10, 11, 18, 19) "}"
         : PS_RW2(o), PS_RW2(o + 2), PS_RW2(o + 4), PS_RW2(o + 6), PS_RW2(o + 8), PS_RW2(o + 10)
         : "r"(carry), "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
 #else
@@ -184,8 +190,8 @@ PS_FN void shift_mad_carry(u32* o, const u32* a, u32 b, u32 carry) {
 // the tail of the two-limb reduction of Fr, 8 limbs.
 PS_FN void mad_after_cancel(u32* e, u32 x0, u32 x1, u32 q0, u32 q1, u32 w0, u32 w1, const u32* a, u32 b, u32& top) {
 #ifdef PS_DEVICE
-    asm("{.reg .u32 t;add.cc.u32 t,%9,%11;addc.cc.u32 t,%10,%12;addc.cc.u32 %0,%0,%13;addc.cc.u32 %1,%1,%14;"
-        PS_MADC(2, 3, 15, 18) PS_MADC(4, 5, 16, 18) PS_MADC(6, 7, 17, 18) "addc.u32 %8,%8,0;}"
+    asm("{.reg .u32 t;add.cc.u32 t,%9,%11;addc.cc.u32 t,%10,%12;addc.cc.u32 %0,%0,%13;addc.cc.u32 %1,%1,%14;" PS_MADC(
+            2, 3, 15, 18) PS_MADC(4, 5, 16, 18) PS_MADC(6, 7, 17, 18) "addc.u32 %8,%8,0;}"
         : PS_RW2(e), PS_RW2(e + 2), PS_RW2(e + 4), PS_RW2(e + 6), "+&r"(top)
         : "r"(x0), "r"(x1), "r"(q0), "r"(q1), "r"(w0), "r"(w1), "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
 #else
@@ -207,7 +213,8 @@ template <int N> PS_FN void merge_columns(u32* r, const u32* e, const u32* o) {
     PS_CHECK(o[N - 1] == 0);
     u32 shifted[N];
     shifted[0] = 0;
-    PS_UNROLL for (int i = 1; i < N; i++) shifted[i] = o[i - 1];
+    PS_UNROLL
+    for (int i = 1; i < N; i++) shifted[i] = o[i - 1];
     const u32 carry = add_limbs<N>(r, e, shifted);
     (void)carry;
     PS_CHECK(carry == 0);
@@ -235,10 +242,9 @@ PS_FN void double_and_square(u32* w, u32* o, const u32* a) {
         "addc.cc.u32 %20,%20,%20;addc.cc.u32 %21,%21,%21;addc.u32 %22,%22,%22;"
         : PS_RW2(w + 1), PS_RW2(w + 3), PS_RW2(w + 5), PS_RW2(w + 7), PS_RW2(w + 9), PS_RW2(w + 11), PS_RW2(w + 13),
           PS_RW2(w + 15), PS_RW2(w + 17), PS_RW2(w + 19), PS_RW2(w + 21), "+&r"(w[23]));
-    asm(PS_MAD(0, 1, 24, 24) PS_MADC(2, 3, 25, 25) PS_MADC(4, 5, 26, 26) PS_MADC(6, 7, 27, 27)
-        PS_MADC(8, 9, 28, 28) PS_MADC(10, 11, 29, 29) PS_MADC(12, 13, 30, 30) PS_MADC(14, 15, 31,
-        31) PS_MADC(16, 17, 32, 32) PS_MADC(18, 19, 33, 33) PS_MADC(20, 21, 34, 34) PS_MADE(22,
-        23, 35, 35)
+    asm(PS_MAD(0, 1, 24, 24) PS_MADC(2, 3, 25, 25) PS_MADC(4, 5, 26, 26) PS_MADC(6, 7, 27, 27) PS_MADC(8, 9, 28, 28)
+            PS_MADC(10, 11, 29, 29) PS_MADC(12, 13, 30, 30) PS_MADC(14, 15, 31, 31) PS_MADC(16, 17, 32, 32)
+                PS_MADC(18, 19, 33, 33) PS_MADC(20, 21, 34, 34) PS_MADE(22, 23, 35, 35)
         : PS_RW2(w), PS_RW2(w + 2), PS_RW2(w + 4), PS_RW2(w + 6), PS_RW2(w + 8), PS_RW2(w + 10), PS_RW2(w + 12),
           PS_RW2(w + 14), PS_RW2(w + 16), PS_RW2(w + 18), PS_RW2(w + 20), PS_RW2(w + 22)
         : PS_R12(a));

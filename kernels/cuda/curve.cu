@@ -54,19 +54,17 @@ PS_FN void g1_chain_body(const Block& blk, Affine<Fq>* out, const Affine<Fq>* st
         if (i >= n) return;
         Xyzz<Fq> s = to_xyzz(start[i]);
         const Affine<Fq> q = b[i];
-        PS_ROLLED for (u32 k = 0; k < steps; k++) add_mixed(s, q);
+        PS_ROLLED
+        for (u32 k = 0; k < steps; k++) add_mixed(s, q);
         out[i] = over<Fq>(to_affine(over<FqOutlined>(s)));
     });
 }
 
-PS_KERNEL(g1_check, 128, 1,
-          (u32 op, Affine<Fq>* out, const Affine<Fq>* a, const Affine<Fq>* b, const Fq* z, u64 n),
+PS_KERNEL(g1_check, 128, 1, (u32 op, Affine<Fq>* out, const Affine<Fq>* a, const Affine<Fq>* b, const Fq* z, u64 n),
           (blk, op, out, a, b, z, n))
-PS_KERNEL(g2_check, 128, 1,
-          (u32 op, Affine<Fq2>* out, const Affine<Fq2>* a, const Affine<Fq2>* b, const Fq2* z, u64 n),
+PS_KERNEL(g2_check, 128, 1, (u32 op, Affine<Fq2>* out, const Affine<Fq2>* a, const Affine<Fq2>* b, const Fq2* z, u64 n),
           (blk, op, out, a, b, z, n))
-PS_KERNEL(g1_chain, 128, 1,
-          (Affine<Fq> * out, const Affine<Fq>* start, const Affine<Fq>* b, u32 steps, u64 n),
+PS_KERNEL(g1_chain, 128, 1, (Affine<Fq> * out, const Affine<Fq>* start, const Affine<Fq>* b, u32 steps, u64 n),
           (blk, out, start, b, steps, n))
 
 PS_FAMILY(curve)

@@ -129,8 +129,10 @@ template <class F> PS_FN void add_full(Xyzz<F>& a, const Xyzz<F>& b) {
     const F p = sub(mul(b.x, a.zz), u1);
     const F r = sub(mul(b.y, a.zzz), s1);
     if (is_zero(p)) {
-        if (is_zero(r)) double_in_place(a);
-        else a = xyzz_infinity<F>();
+        if (is_zero(r))
+            double_in_place(a);
+        else
+            a = xyzz_infinity<F>();
         return;
     }
     const F pp = sqr(p);

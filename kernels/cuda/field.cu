@@ -5,11 +5,25 @@
 
 // Numbers shared with src/check.rs.
 enum FrOp : u32 {
-    FR_MUL = 0, FR_ADD = 1, FR_ADD_LOOSE = 2, FR_SUB = 3, FR_CANONICAL = 4, FR_TO_INTEGER = 5, FR_FROM_INTEGER = 6,
+    FR_MUL = 0,
+    FR_ADD = 1,
+    FR_ADD_LOOSE = 2,
+    FR_SUB = 3,
+    FR_CANONICAL = 4,
+    FR_TO_INTEGER = 5,
+    FR_FROM_INTEGER = 6,
 };
 enum FqOp : u32 {
-    FQ_MUL = 0, FQ_SQR = 1, FQ_ADD = 2, FQ_SUB = 3, FQ_NEG = 4, FQ_MUL_ADD = 5, FQ_CANONICAL = 6, FQ_INVERSE = 7,
-    FQ_INVERSE_BY_POWER = 8, FQ_IS_ZERO = 9,
+    FQ_MUL = 0,
+    FQ_SQR = 1,
+    FQ_ADD = 2,
+    FQ_SUB = 3,
+    FQ_NEG = 4,
+    FQ_MUL_ADD = 5,
+    FQ_CANONICAL = 6,
+    FQ_INVERSE = 7,
+    FQ_INVERSE_BY_POWER = 8,
+    FQ_IS_ZERO = 9,
 };
 
 // out[i] = op(a[i], b[i]), i < n.
@@ -69,7 +83,8 @@ PS_FN void fr_chain_body(const Block& blk, Fr* x, const Fr* w, const Fr* y, u32 
         if (i >= n) return;
         Fr v = x[i];
         const Fr f = w[i], s = y[i];
-        PS_ROLLED for (u32 k = 0; k < steps; k++) v = fr_sub(fr_add(fr_mul(v, f), v), s);
+        PS_ROLLED
+        for (u32 k = 0; k < steps; k++) v = fr_sub(fr_add(fr_mul(v, f), v), s);
         x[i] = v;
     });
 }
@@ -79,17 +94,16 @@ PS_FN void fq_chain_body(const Block& blk, Fq* x, const Fq* w, const Fq* y, u32 
         if (i >= n) return;
         Fq v = x[i];
         const Fq f = w[i], s = y[i];
-        PS_ROLLED for (u32 k = 0; k < steps; k++) v = sub(add(mul(v, f), sqr(v)), s);
+        PS_ROLLED
+        for (u32 k = 0; k < steps; k++) v = sub(add(mul(v, f), sqr(v)), s);
         x[i] = v;
     });
 }
 
 PS_KERNEL(fr_check, 128, 1, (u32 op, Fr* out, const Fr* a, const Fr* b, u64 n), (blk, op, out, a, b, n))
-PS_KERNEL(fq_check, 128, 1,
-          (u32 op, Fq* out, const Fq* a, const Fq* b, const Fq* c, const Fq* d, u64 n),
+PS_KERNEL(fq_check, 128, 1, (u32 op, Fq* out, const Fq* a, const Fq* b, const Fq* c, const Fq* d, u64 n),
           (blk, op, out, a, b, c, d, n))
-PS_KERNEL(fq2_check, 128, 1,
-          (u32 op, Fq2* out, const Fq2* a, const Fq2* b, const Fq2* c, const Fq2* d, u64 n),
+PS_KERNEL(fq2_check, 128, 1, (u32 op, Fq2* out, const Fq2* a, const Fq2* b, const Fq2* c, const Fq2* d, u64 n),
           (blk, op, out, a, b, c, d, n))
 PS_KERNEL(fr_chain, 128, 1, (Fr * x, const Fr* w, const Fr* y, u32 steps, u64 n), (blk, x, w, y, steps, n))
 PS_KERNEL(fq_chain, 128, 1, (Fq * x, const Fq* w, const Fq* y, u32 steps, u64 n), (blk, x, w, y, steps, n))

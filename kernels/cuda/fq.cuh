@@ -10,14 +10,15 @@
 #include "carry.cuh"
 
 // With OUTLINED, products are calls: for code that is large or rarely run. Otherwise they are inlined.
-template <bool OUTLINED> struct FqOf {
+template <bool OUTLINED> struct PS_ALIGNED FqOf {
     u32 l[12];
 };
 using Fq = FqOf<false>;
 using FqOutlined = FqOf<true>;
 template <bool TO, bool FROM> PS_FN FqOf<TO> limbs_as(const FqOf<FROM>& a) {
     FqOf<TO> z;
-    PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = a.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) z.l[i] = a.l[i];
     return z;
 }
 
@@ -48,31 +49,41 @@ inline bool below(const u32* a, const u32* b) {
 #endif
 #define PS_FQ_BELOW(a, bound) PS_CHECK(::prestage::below((a).l, bound))
 
-template <bool O> PS_FN void set_zero(FqOf<O>& z) { PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = 0; }
-template <bool O> PS_FN void set_one(FqOf<O>& z) { PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = FQ_ONE[i]; }
+template <bool O> PS_FN void set_zero(FqOf<O>& z) {
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) z.l[i] = 0;
+}
+template <bool O> PS_FN void set_one(FqOf<O>& z) {
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) z.l[i] = FQ_ONE[i];
+}
 
 // Equal limbs: equal elements when both are canonical.
 template <bool O> PS_FN bool same(const FqOf<O>& a, const FqOf<O>& b) {
     u32 d = 0;
-    PS_UNROLL for (int i = 0; i < 12; i++) d |= a.l[i] ^ b.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) d |= a.l[i] ^ b.l[i];
     return d == 0;
 }
 // All limbs zero: the element zero when a is canonical.
 template <bool O> PS_FN bool is_null(const FqOf<O>& a) {
     u32 d = 0;
-    PS_UNROLL for (int i = 0; i < 12; i++) d |= a.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) d |= a.l[i];
     return d == 0;
 }
 template <bool O> PS_FN FqOf<O> select(bool c, const FqOf<O>& a, const FqOf<O>& b) {
     FqOf<O> z;
-    PS_UNROLL for (int i = 0; i < 12; i++) z.l[i] = c ? a.l[i] : b.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) z.l[i] = c ? a.l[i] : b.l[i];
     return z;
 }
 // a - m when a >= m, else a.
 template <bool O> PS_FN FqOf<O> subtract_once(const FqOf<O>& a, const u32* m) {
     FqOf<O> s;
     const u32 borrow = sub_limbs<12>(s.l, a.l, m);
-    PS_UNROLL for (int i = 0; i < 12; i++) s.l[i] = borrow ? a.l[i] : s.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) s.l[i] = borrow ? a.l[i] : s.l[i];
     return s;
 }
 // The representative below p of a value below 2p.
@@ -85,7 +96,8 @@ template <bool O> PS_FN bool is_zero(const FqOf<O>& a) {
     PS_FQ_BELOW(a, FQ_2P);
     if (a.l[0] != 0 && a.l[0] != FQ_P[0]) return false;
     u32 zero = 0, modulus = 0;
-    PS_UNROLL for (int i = 0; i < 12; i++) {
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) {
         zero |= a.l[i];
         modulus |= a.l[i] ^ FQ_P[i];
     }
@@ -146,7 +158,8 @@ template <bool O> PS_FN FqOf<O> neg_canonical(const FqOf<O>& a) {
 // change places for the next row.
 template <int K> PS_FN void dot_row(u32* e, u32* o, const Fq* a, const Fq* b, int i, bool first) {
     if (first) {
-        PS_UNROLL for (int j = 0; j < 12; j += 2) {
+        PS_UNROLL
+        for (int j = 0; j < 12; j += 2) {
             mul_wide(e[j], e[j + 1], a[0].l[j], b[0].l[i]);
             mul_wide(o[j], o[j + 1], a[0].l[j + 1], b[0].l[i]);
         }
@@ -154,7 +167,8 @@ template <int K> PS_FN void dot_row(u32* e, u32* o, const Fq* a, const Fq* b, in
         shift_mad(e[0], o, a[0].l + 1, b[0].l[i]);
         mad<6>(e, a[0].l, b[0].l[i], o[11]);
     }
-    PS_UNROLL for (int k = 1; k < K; k++) {
+    PS_UNROLL
+    for (int k = 1; k < K; k++) {
         mad_fits<6>(o, a[k].l + 1, b[k].l[i]);
         mad<6>(e, a[k].l, b[k].l[i], o[11]);
     }
@@ -166,7 +180,8 @@ template <int K> PS_FN void dot_row(u32* e, u32* o, const Fq* a, const Fq* b, in
 // e + o/2^32 over 12 limbs.
 PS_FN Fq merge_rows(const u32* e, const u32* o) {
     u32 shifted[12];
-    PS_UNROLL for (int i = 0; i < 11; i++) shifted[i] = o[i + 1];
+    PS_UNROLL
+    for (int i = 0; i < 11; i++) shifted[i] = o[i + 1];
     shifted[11] = 0;
     Fq z;
     const u32 carry = add_limbs<12>(z.l, e, shifted);
@@ -179,7 +194,8 @@ PS_FN Fq merge_rows(const u32* e, const u32* o) {
 // 384-bit values; the result is below (Σ a[k]/p·b[k]/p/9.84 + 1)·p. 144·(K + 1) wide multiplications.
 template <int K> PS_FN Fq dot(const Fq* a, const Fq* b) {
     u32 e[12], o[12];
-    PS_UNROLL for (int i = 0; i < 12; i += 2) {
+    PS_UNROLL
+    for (int i = 0; i < 12; i += 2) {
         dot_row<K>(e, o, a, b, i, i == 0);
         dot_row<K>(o, e, a, b, i + 1, false);
     }
@@ -213,13 +229,16 @@ template <int I> PS_FN void square_rows(u32* w, u32* o, const u32* a) {
 // t/R for 24 limbs t with t/R + p below 2^384. 144 wide multiplications.
 PS_FN Fq reduce_wide(const u32* t) {
     u32 e[12], o[12];
-    PS_UNROLL for (int i = 0; i < 12; i++) e[i] = t[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) e[i] = t[i];
     {
         const u32 q = e[0] * PS_FQ_M0;
-        PS_UNROLL for (int j = 0; j < 12; j += 2) mul_wide(o[j], o[j + 1], FQ_P[j + 1], q);
+        PS_UNROLL
+        for (int j = 0; j < 12; j += 2) mul_wide(o[j], o[j + 1], FQ_P[j + 1], q);
         mad<6>(e, FQ_P, q, o[11]);
     }
-    PS_UNROLL for (int i = 1; i < 12; i++) {
+    PS_UNROLL
+    for (int i = 1; i < 12; i++) {
         u32* even = i % 2 ? o : e;
         u32* odd = i % 2 ? e : o;
         const u32 sum = even[0] + odd[1];
@@ -239,7 +258,8 @@ PS_FN Fq reduce_wide(const u32* t) {
 // a²/R for a below 3.1 p. 78 + 144 wide multiplications.
 PS_FN Fq sqr(const Fq& a) {
     u32 w[24], o[24];
-    PS_UNROLL for (int i = 0; i < 24; i++) w[i] = o[i] = 0;
+    PS_UNROLL
+    for (int i = 0; i < 24; i++) w[i] = o[i] = 0;
     square_rows<0>(w, o, a.l);
     double_and_square(w, o, a.l);
     const Fq z = reduce_wide(w);
@@ -264,10 +284,12 @@ PS_FN FqOutlined mul_add(const FqOutlined& a, const FqOutlined& b, const FqOutli
 PS_CALL Fq inverse_by_power(Fq a) {
     Fq z;
     set_one(z);
-    PS_ROLLED for (int i = 380; i >= 0; i--) {
+    PS_ROLLED
+    for (int i = 380; i >= 0; i--) {
         // p - 2: the low limb of p is 0xffffaaab, so nothing is borrowed.
         u32 limb = 0;
-        PS_UNROLL for (int k = 0; k < 12; k++)
+        PS_UNROLL
+        for (int k = 0; k < 12; k++)
             if (k == i / 32) limb = k == 0 ? FQ_P[0] - 2 : FQ_P[k];
         z = sqr_call(z);
         if (limb >> (i % 32) & 1) z = mul_call(z, a);

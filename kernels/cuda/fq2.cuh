@@ -28,9 +28,7 @@ PS_FN Fq2 neg(const Fq2& a) { return {neg(a.c0), neg(a.c1)}; }
 PS_FN Fq2 neg_canonical(const Fq2& a) { return {neg_canonical(a.c0), neg_canonical(a.c1)}; }
 
 // a0·b0 - a1·b1 + (a0·b1 + a1·b0)·u as two sums of two products: 864 wide multiplications.
-PS_CALL Fq2 mul(Fq2 a, Fq2 b) {
-    return {mul_add(a.c0, b.c0, neg(a.c1), b.c1), mul_add(a.c0, b.c1, a.c1, b.c0)};
-}
+PS_CALL Fq2 mul(Fq2 a, Fq2 b) { return {mul_add(a.c0, b.c0, neg(a.c1), b.c1), mul_add(a.c0, b.c1, a.c1, b.c0)}; }
 // (a0 + a1)·(a0 - a1) + 2·a0·a1·u: 576 wide multiplications.
 PS_CALL Fq2 sqr(Fq2 a) {
     return {mul(add_unreduced(a.c0, a.c1), sub(a.c0, a.c1)), mul(add_unreduced(a.c0, a.c0), a.c1)};

@@ -23,7 +23,8 @@ PS_FN u32 leading_zeros(u32 x) {
 // bits from its top. Exact when w < 2.
 PS_FN u64 approximation(const u32* a, u32 w, u32 s) {
     u32 h = 0, m = 0, l = 0;
-    PS_UNROLL for (u32 i = 2; i < 12; i++)
+    PS_UNROLL
+    for (u32 i = 2; i < 12; i++)
         if (i == w) {
             h = a[i];
             m = a[i - 1];
@@ -37,7 +38,8 @@ PS_FN u64 approximation(const u32* a, u32 w, u32 s) {
 
 PS_FN Steps thirty_steps(u64 a, u64 b) {
     int f0 = 1, g0 = 0, f1 = 0, g1 = 1;
-    PS_ROLLED for (int i = 0; i < 30; i++) {
+    PS_ROLLED
+    for (int i = 0; i < 30; i++) {
         const bool odd = a & 1, swap = odd && a < b;
         const u64 ta = a;
         const int tf = f0, tg = g0;
@@ -60,7 +62,8 @@ PS_FN u32 magnitude(int f) { return f < 0 ? 0u - u32(f) : u32(f); }
 
 // e + 2^32·o = x·f + y·g for f + g ≤ 2^30.
 PS_FN void columns(u32* e, u32* o, const u32* x, const u32* y, u32 f, u32 g) {
-    PS_UNROLL for (int j = 0; j < 12; j += 2) {
+    PS_UNROLL
+    for (int j = 0; j < 12; j += 2) {
         mul_wide(e[j], e[j + 1], x[j], f);
         mul_wide(o[j], o[j + 1], x[j + 1], f);
     }
@@ -72,18 +75,22 @@ PS_FN void columns(u32* e, u32* o, const u32* x, const u32* y, u32 f, u32 g) {
 PS_FN u32 shift_thirty(u32* r, const u32* e, const u32* o, u32 correction) {
     u32 t[13], shifted[12];
     shifted[0] = 0;
-    PS_UNROLL for (int i = 1; i < 12; i++) shifted[i] = o[i - 1];
+    PS_UNROLL
+    for (int i = 1; i < 12; i++) shifted[i] = o[i - 1];
     t[12] = o[11] + add_limbs<12>(t, e, shifted) - correction;
-    PS_UNROLL for (int i = 0; i < 12; i++) r[i] = t[i] >> 30 | t[i + 1] << 2;
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) r[i] = t[i] >> 30 | t[i + 1] << 2;
     return t[12];
 }
 
 // x when c = 0, else -x modulo 2^384.
 PS_FN void negate_if(u32* r, const u32* x, bool c) {
     u32 zero[12], n[12];
-    PS_UNROLL for (int i = 0; i < 12; i++) zero[i] = 0;
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) zero[i] = 0;
     sub_limbs<12>(n, zero, x);
-    PS_UNROLL for (int i = 0; i < 12; i++) r[i] = c ? n[i] : x[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) r[i] = c ? n[i] : x[i];
 }
 
 // r = |a·f + b·g|/2^30, an exact division. Returns whether the sum was negative.
@@ -120,16 +127,19 @@ PS_FN Fq combine_mod(const Fq& u, const Fq& v, int f, int g) {
 // 1/x, and 0 for 0; below 2p.
 PS_CALL Fq inverse(Fq x) {
     Fq a = canonical(x), b, u, v;
-    PS_UNROLL for (int i = 0; i < 12; i++) {
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) {
         b.l[i] = FQ_P[i];
         u.l[i] = i == 0;
         v.l[i] = 0;
     }
     // a = x·u and b = x·v throughout; at the end a = 0 and b = 1.
-    PS_ROLLED for (int block = 0; block < 26; block++) {
+    PS_ROLLED
+    for (int block = 0; block < 26; block++) {
         if (is_null(a)) break;
         u32 w = 0, top = 0;
-        PS_UNROLL for (u32 i = 0; i < 12; i++) {
+        PS_UNROLL
+        for (u32 i = 0; i < 12; i++) {
             const u32 either = a.l[i] | b.l[i];
             if (either != 0) {
                 w = i;
@@ -156,7 +166,8 @@ PS_CALL Fq inverse(Fq x) {
     PS_CHECK(is_null(a));
     // x = X·R, so v = 1/(X·R), and the product with R³ leaves R/X.
     Fq r3;
-    PS_UNROLL for (int i = 0; i < 12; i++) r3.l[i] = FQ_R3[i];
+    PS_UNROLL
+    for (int i = 0; i < 12; i++) r3.l[i] = FQ_R3[i];
     return mul_call(v, r3);
 }
 PS_FN FqOutlined inverse(const FqOutlined& x) { return limbs_as<true>(inverse(limbs_as<false>(x))); }

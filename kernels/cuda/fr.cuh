@@ -11,18 +11,22 @@
 #pragma once
 #include "carry.cuh"
 
-struct Fr {
+struct PS_ALIGNED Fr {
     u32 l[8];
 };
 
 PS_TABLE u32 FR_R[8] = {0x00000001, 0xffffffff, 0xfffe5bfe, 0x53bda402, 0x09a1d805, 0x3339d808, 0x299d7d48, 0x73eda753};
-PS_TABLE u32 FR_2R[8] = {0x00000002, 0xfffffffe, 0xfffcb7fd, 0xa77b4805, 0x1343b00a, 0x6673b010, 0x533afa90, 0xe7db4ea6};
+PS_TABLE u32 FR_2R[8] = {0x00000002, 0xfffffffe, 0xfffcb7fd, 0xa77b4805,
+                         0x1343b00a, 0x6673b010, 0x533afa90, 0xe7db4ea6};
 // 2r + 2^224, the most that `fr_add_loose` leaves.
-PS_TABLE u32 FR_LOOSE[8] = {0x00000002, 0xfffffffe, 0xfffcb7fd, 0xa77b4805, 0x1343b00a, 0x6673b010, 0x533afa90, 0xe7db4ea7};
+PS_TABLE u32 FR_LOOSE[8] = {0x00000002, 0xfffffffe, 0xfffcb7fd, 0xa77b4805,
+                            0x1343b00a, 0x6673b010, 0x533afa90, 0xe7db4ea7};
 // 2^256 mod r, the Montgomery form of 1.
-PS_TABLE u32 FR_ONE[8] = {0xfffffffe, 0x00000001, 0x00034802, 0x5884b7fa, 0xecbc4ff5, 0x998c4fef, 0xacc5056f, 0x1824b159};
+PS_TABLE u32 FR_ONE[8] = {0xfffffffe, 0x00000001, 0x00034802, 0x5884b7fa,
+                          0xecbc4ff5, 0x998c4fef, 0xacc5056f, 0x1824b159};
 // 2^512 mod r, the Montgomery form of 2^256: the factor that brings an integer into Montgomery form.
-PS_TABLE u32 FR_R2[8] = {0xf3f29c6d, 0xc999e990, 0x87925c23, 0x2b6cedcb, 0x7254398f, 0x05d31496, 0x9f59ff11, 0x0748d9d9};
+PS_TABLE u32 FR_R2[8] = {0xf3f29c6d, 0xc999e990, 0x87925c23, 0x2b6cedcb,
+                         0x7254398f, 0x05d31496, 0x9f59ff11, 0x0748d9d9};
 
 #ifndef PS_DEVICE
 namespace prestage {
@@ -38,23 +42,27 @@ template <int N> inline bool less(const u32* a, const u32* b) {
 
 PS_FN Fr fr_zero() {
     Fr z;
-    PS_UNROLL for (int i = 0; i < 8; i++) z.l[i] = 0;
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) z.l[i] = 0;
     return z;
 }
 PS_FN Fr fr_one() {
     Fr z;
-    PS_UNROLL for (int i = 0; i < 8; i++) z.l[i] = FR_ONE[i];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) z.l[i] = FR_ONE[i];
     return z;
 }
 // Equal limbs: equal elements when both are canonical.
 PS_FN bool fr_same(const Fr& a, const Fr& b) {
     u32 d = 0;
-    PS_UNROLL for (int i = 0; i < 8; i++) d |= a.l[i] ^ b.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) d |= a.l[i] ^ b.l[i];
     return d == 0;
 }
 PS_FN bool fr_is_zero(const Fr& a) {
     u32 d = 0;
-    PS_UNROLL for (int i = 0; i < 8; i++) d |= a.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) d |= a.l[i];
     return d == 0;
 }
 
@@ -62,7 +70,8 @@ PS_FN bool fr_is_zero(const Fr& a) {
 PS_FN Fr fr_subtract_once(const Fr& a, const u32* m) {
     Fr s;
     const u32 borrow = sub_limbs<8>(s.l, a.l, m);
-    PS_UNROLL for (int i = 0; i < 8; i++) s.l[i] = borrow ? a.l[i] : s.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) s.l[i] = borrow ? a.l[i] : s.l[i];
     return s;
 }
 // The canonical representative of any 256-bit value. The second subtraction is all but never taken: a product
@@ -82,7 +91,8 @@ PS_FN Fr fr_add(const Fr& a, const Fr& b) {
     const u32 borrow = sub_limbs<8>(d.l, s.l, FR_2R);
     // The sum is at least 2r when it left 256 bits or did not borrow.
     const bool keep = borrow && !carry;
-    PS_UNROLL for (int i = 0; i < 8; i++) s.l[i] = keep ? s.l[i] : d.l[i];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) s.l[i] = keep ? s.l[i] : d.l[i];
     return s;
 }
 
@@ -134,7 +144,8 @@ PS_FN Fr fr_sub(const Fr& a, const Fr& b) {
 // k < 8. Out: the value divided by 2^64 modulo r, in e[0 .. 8), column 8 in e[8], odd columns o[0 .. 6).
 PS_FN void fr_reduce_two(u32* e, u32* o, u32 e10) {
     u32 high[6];
-    PS_UNROLL for (int i = 0; i < 6; i++) high[i] = FR_R[i + 2];
+    PS_UNROLL
+    for (int i = 0; i < 6; i++) high[i] = FR_R[i + 2];
     const u32 x0 = e[0];
     const u64 column1 = u64(e[1]) + o[0];
     const u32 x1 = u32(column1), carry1 = u32(column1 >> 32);
@@ -144,12 +155,14 @@ PS_FN void fr_reduce_two(u32* e, u32* o, u32 e10) {
     // carry cannot happen.
     const u64 w = q - q1 + (u64(o[1]) + carry1);
     u32 carry7 = 0;
-    PS_UNROLL for (int i = 0; i < 6; i++) o[i] = o[i + 2];
+    PS_UNROLL
+    for (int i = 0; i < 6; i++) o[i] = o[i + 2];
     o[6] = o[7] = 0;
     mad<3>(o, high + 1, q0, carry7);
     mad<3>(o, high, q1, carry7);
     const u32 e8 = e[8], e9 = e[9];
-    PS_UNROLL for (int i = 0; i < 6; i++) e[i] = e[i + 2];
+    PS_UNROLL
+    for (int i = 0; i < 6; i++) e[i] = e[i + 2];
     u32 carry6 = 0;
     mad<3>(e, high, q0, carry6);
     u64 s = u64(e8) + carry6;
@@ -176,7 +189,8 @@ PS_FN void fr_add_rows(u32* e, u32* o, const u32* a, u32 b0, u32 b1) {
 PS_FN Fr fr_mul(const Fr& x, const Fr& w) {
     PS_FR_BELOW(w, FR_R);
     u32 e[10], o[8];
-    PS_UNROLL for (int j = 0; j < 8; j += 2) {
+    PS_UNROLL
+    for (int j = 0; j < 8; j += 2) {
         mul_wide(e[j], e[j + 1], w.l[j], x.l[0]);
         mul_wide(o[j], o[j + 1], w.l[j + 1], x.l[0]);
     }
@@ -184,7 +198,8 @@ PS_FN Fr fr_mul(const Fr& x, const Fr& w) {
     mad<4>(o, w.l, x.l[1], e[9]);
     mad_fits<4>(e + 2, w.l + 1, x.l[1]);
     fr_reduce_two(e, o, 0);
-    PS_UNROLL for (int s = 1; s < 4; s++) {
+    PS_UNROLL
+    for (int s = 1; s < 4; s++) {
         PS_CHECK(e[8] == 0);
         fr_add_rows(e, o, w.l, x.l[2 * s], x.l[2 * s + 1]);
         fr_reduce_two(e, o, 0);
@@ -206,6 +221,7 @@ PS_FN Fr fr_to_integer(const Fr& a) {
 // The canonical Montgomery form of a 256-bit integer.
 PS_FN Fr fr_from_integer(const Fr& a) {
     Fr factor;
-    PS_UNROLL for (int i = 0; i < 8; i++) factor.l[i] = FR_R2[i];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) factor.l[i] = FR_R2[i];
     return fr_canonical(fr_mul(a, factor));
 }

@@ -61,7 +61,8 @@ struct FrPrepared4 {
 // Part k of a factor in Montgomery form, canonical: table row `split` is FR_SPLIT's.
 PS_FN Fr fr_part(const Fr& w, u32 split) {
     Fr s;
-    PS_UNROLL for (int i = 0; i < 8; i++) s.l[i] = FR_SPLIT[split][i];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) s.l[i] = FR_SPLIT[split][i];
     return fr_canonical(fr_mul(w, s));
 }
 
@@ -75,7 +76,8 @@ PS_FN void fr_add_rows_full(u32* e, u32* o, const u32* a, u32 b0, u32 b1, u32& c
 }
 // The same into empty columns.
 PS_FN void fr_first_rows(u32* e, u32* o, const u32* a, u32 b0, u32 b1, u32& c9) {
-    PS_UNROLL for (int j = 0; j < 8; j += 2) {
+    PS_UNROLL
+    for (int j = 0; j < 8; j += 2) {
         mul_wide(e[j], e[j + 1], a[j], b0);
         mul_wide(o[j], o[j + 1], a[j + 1], b0);
     }
@@ -95,7 +97,8 @@ PS_FN u32 fr_settle(u32* e, u32 c8, u32 c9, u32 c10) {
 // One limb of reduction and the end of a product: (e + 2^32·o)/2^32 modulo r from columns e[0 .. 9), o[0 .. 6).
 PS_FN Fr fr_reduce_one(u32* e, u32* o) {
     u32 high[6];
-    PS_UNROLL for (int i = 0; i < 6; i++) high[i] = FR_R[i + 2];
+    PS_UNROLL
+    for (int i = 0; i < 6; i++) high[i] = FR_R[i + 2];
     // q = -x0 mod 2^32; adding q·(1 - 2^32 + 2^64·…) cancels x0, leaves its carry in column 1, and -q in column 1
     // with the borrow above: together x0 and, unless x0 = 0, 2^32 - 1 - x0 ones higher up.
     const u32 x0 = e[0], q = 0u - x0, above = x0 != 0 ? ~x0 : 0u;
@@ -106,7 +109,8 @@ PS_FN Fr fr_reduce_one(u32* e, u32* o) {
     mad_after_cancel(o, x0, 0xffffffffu, q, 0, x0, above, high + 1, q, top);
     PS_CHECK(top == 0);
     u32 shifted[8];
-    PS_UNROLL for (int i = 0; i < 8; i++) shifted[i] = e[i + 1];
+    PS_UNROLL
+    for (int i = 0; i < 8; i++) shifted[i] = e[i + 1];
     Fr z;
     const u32 carry = add_limbs<8>(z.l, shifted, o);
     (void)carry;
@@ -137,8 +141,8 @@ PS_FN Fr fr_mul_prepared(const Fr& x, const FrPrepared4& w) {
     u32 e[10], o[8];
     u32 c8 = 0, c9 = 0, c10 = 0;
     fr_first_rows(e, o, w.part[0].l, x.l[0], x.l[1], c9);
-    PS_UNROLL for (int k = 1; k < 4; k++)
-        fr_add_rows_full(e, o, w.part[k].l, x.l[2 * k], x.l[2 * k + 1], c8, c9, c10);
+    PS_UNROLL
+    for (int k = 1; k < 4; k++) fr_add_rows_full(e, o, w.part[k].l, x.l[2 * k], x.l[2 * k + 1], c8, c9, c10);
     fr_reduce_two(e, o, fr_settle(e, c8, c9, c10));
     const Fr z = fr_reduce_one(e, o);
     PS_FR_BELOW(z, FR_2R);
@@ -148,12 +152,14 @@ PS_FN Fr fr_mul_prepared(const Fr& x, const FrPrepared4& w) {
 // x·FR_CORE[C], 76 wide multiplications.
 template <int C> PS_FN Fr fr_mul_core(const Fr& x) {
     u32 e[10], o[8];
-    PS_UNROLL for (int j = 0; j < 8; j += 2) {
+    PS_UNROLL
+    for (int j = 0; j < 8; j += 2) {
         mul_wide(e[j], e[j + 1], FR_CORE[C][0][j], x.l[0]);
         mul_wide(o[j], o[j + 1], FR_CORE[C][0][j + 1], x.l[0]);
     }
     e[8] = e[9] = 0;
-    PS_UNROLL for (int k = 1; k < 8; k++) {
+    PS_UNROLL
+    for (int k = 1; k < 8; k++) {
         mad<4>(e, FR_CORE[C][k], x.l[k], e[8]);
         mad<4>(o, FR_CORE[C][k] + 1, x.l[k], e[9]);
     }
@@ -198,8 +204,7 @@ template <bool INVERSE> PS_FN void fr_dft4(Fr& x0, Fr& x1, Fr& x2, Fr& x3) {
     fr_butterfly_loose(x2, x3);
     if (INVERSE) fr_swap(x2, x3);
 }
-template <bool INVERSE>
-PS_FN void fr_dft8(Fr& x0, Fr& x1, Fr& x2, Fr& x3, Fr& x4, Fr& x5, Fr& x6, Fr& x7, bool flip) {
+template <bool INVERSE> PS_FN void fr_dft8(Fr& x0, Fr& x1, Fr& x2, Fr& x3, Fr& x4, Fr& x5, Fr& x6, Fr& x7, bool flip) {
     fr_butterfly(x0, x4);
     fr_butterfly(x1, x5);
     fr_butterfly(x2, x6);

@@ -131,19 +131,16 @@ struct Entry {
     }
     template <class... A>
     Entry(const char* name, u32 threads, void (*f)(const Block&, A...))
-        : name(name), threads(threads), arguments(sizeof...(A)), body(reinterpret_cast<void (*)()>(f)),
-          next(head()) {
+        : name(name), threads(threads), arguments(sizeof...(A)), body(reinterpret_cast<void (*)()>(f)), next(head()) {
         invoke = [](const Entry& e, const Block& blk, void* const* args) {
-            call(reinterpret_cast<void (*)(const Block&, A...)>(e.body), blk, args,
-                 std::index_sequence_for<A...>{});
+            call(reinterpret_cast<void (*)(const Block&, A...)>(e.body), blk, args, std::index_sequence_for<A...>{});
         };
         head() = this;
     }
 
 private:
     template <class... A, std::size_t... I>
-    static void call(void (*f)(const Block&, A...), const Block& blk, void* const* args,
-                     std::index_sequence<I...>) {
+    static void call(void (*f)(const Block&, A...), const Block& blk, void* const* args, std::index_sequence<I...>) {
         (void)args;
         f(blk, *static_cast<std::remove_reference_t<A>*>(args[I])...);
     }

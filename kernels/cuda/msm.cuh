@@ -18,8 +18,10 @@ PS_FN u32 bucket_of_slice(const u32* starts, u32 n, u32 j) {
     u32 low = 0, high = n;
     while (high - low > 1) {
         const u32 middle = low + (high - low) / 2;
-        if (starts[middle] <= j) low = middle;
-        else high = middle;
+        if (starts[middle] <= j)
+            low = middle;
+        else
+            high = middle;
     }
     return low;
 }
@@ -42,10 +44,13 @@ PS_FN bool slice_at(Slice& s, const u32* places, bool ends, const u32* counts, c
     s.last = count <= size;
     return true;
 }
-template <class F> PS_FN void finish_slice(const Slice& s, const Xyzz<F>& acc, u64 j, Xyzz<F>* buckets, Xyzz<F>* partial) {
+template <class F>
+PS_FN void finish_slice(const Slice& s, const Xyzz<F>& acc, u64 j, Xyzz<F>* buckets, Xyzz<F>* partial) {
     using G = Outlined<F>;
-    if (s.last) add_full(*reinterpret_cast<Xyzz<G>*>(buckets + s.bucket), over<G>(acc));
-    else if (&acc != partial + j) partial[j] = acc;
+    if (s.last)
+        add_full(*reinterpret_cast<Xyzz<G>*>(buckets + s.bucket), over<G>(acc));
+    else if (&acc != partial + j)
+        partial[j] = acc;
 }
 
 // Level 0: slices of entries.
@@ -58,7 +63,8 @@ PS_FN void sum_entries(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, con
         if (!slice_at(s, ends, true, counts, starts, n, size, j)) return;
         const auto add_all = [&](Xyzz<F>& acc) {
             acc = xyzz_infinity<F>();
-            PS_ROLLED for (u32 i = s.first; i < s.end; i++) {
+            PS_ROLLED
+            for (u32 i = s.first; i < s.end; i++) {
                 const u32 entry = entries[i];
                 Affine<F> p = bases[entry & 0x7fffffffu];
                 if (entry >> 31) p = negate(p);
@@ -85,7 +91,8 @@ PS_FN void sum_partials(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, co
         if (!slice_at(s, offsets, false, counts, starts, n, size, j)) return;
         const auto add_all = [&](Xyzz<F>& acc) {
             acc = terms[s.first];
-            PS_ROLLED for (u32 i = s.first + 1; i < s.end; i++) add_full(acc, terms[i]);
+            PS_ROLLED
+            for (u32 i = s.first + 1; i < s.end; i++) add_full(acc, terms[i]);
         };
         if constexpr (IN_MEMORY<F>) {
             add_all(partial[j]);
@@ -111,13 +118,17 @@ PS_FN void reduce_chunks(const Block& blk, Xyzz<F>* out, const Xyzz<F>* buckets,
         Xyzz<F>& running = out[threads + g];
         running = b[each - 1];
         total = running;
-        PS_ROLLED for (u32 k = each - 1; k > 0; k--) {
+        PS_ROLLED
+        for (u32 k = each - 1; k > 0; k--) {
             add_full(running, b[k - 1]);
             add_full(total, running);
         }
         const u32 first = u32(g % chunks) * each;
         Xyzz<F> shifted = xyzz_infinity<F>();
-        PS_ROLLED for (u32 bit = 32; bit > 0; bit--) {
+        u32 bits = 0;
+        while (first >> bits != 0) bits++;
+        PS_ROLLED
+        for (u32 bit = bits; bit > 0; bit--) {
             double_in_place(shifted);
             if (first >> (bit - 1) & 1) add_full(shifted, running);
         }
@@ -130,9 +141,11 @@ PS_FN void reduce_chunks(const Block& blk, Xyzz<F>* out, const Xyzz<F>* buckets,
 template <class F> PS_FN void fold_rows(const Block& blk, Xyzz<F>* out, Xyzz<F>* in, u32 n) {
     Xyzz<F>* row = in + u64(blk.index()) * n;
     blk.each([&](u32 t) {
-        PS_ROLLED for (u64 i = u64(t) + blk.dim(); i < n; i += blk.dim()) add_full(row[t], row[i]);
+        PS_ROLLED
+        for (u64 i = u64(t) + blk.dim(); i < n; i += blk.dim()) add_full(row[t], row[i]);
     });
-    PS_ROLLED for (u32 half = blk.dim() / 2; half > 0; half /= 2) {
+    PS_ROLLED
+    for (u32 half = blk.dim() / 2; half > 0; half /= 2) {
         blk.sync();
         blk.each([&](u32 t) {
             if (t < half && t + half < n) add_full(row[t], row[t + half]);

@@ -3,16 +3,17 @@
 #include "msm.cuh"
 
 PS_FN void g1_sum_entries_body(const Block& blk, Xyzz<Fq>* buckets, Xyzz<Fq>* partial, const Affine<Fq>* bases,
-                              const u32* entries, const u32* ends, const u32* counts, const u32* starts, u32 n,
-                              u32 size) {
+                               const u32* entries, const u32* ends, const u32* counts, const u32* starts, u32 n,
+                               u32 size) {
     sum_entries<Fq>(blk, buckets, partial, bases, entries, ends, counts, starts, n, size);
 }
-PS_FN void g1_sum_partials_body(const Block& blk, Xyzz<FqOutlined>* buckets, Xyzz<FqOutlined>* partial, const Xyzz<FqOutlined>* terms,
-                               const u32* offsets, const u32* counts, const u32* starts, u32 n, u32 size) {
+PS_FN void g1_sum_partials_body(const Block& blk, Xyzz<FqOutlined>* buckets, Xyzz<FqOutlined>* partial,
+                                const Xyzz<FqOutlined>* terms, const u32* offsets, const u32* counts, const u32* starts,
+                                u32 n, u32 size) {
     sum_partials<FqOutlined>(blk, buckets, partial, terms, offsets, counts, starts, n, size);
 }
-PS_FN void g1_reduce_chunks_body(const Block& blk, Xyzz<FqOutlined>* out, const Xyzz<FqOutlined>* buckets, u32 each, u32 chunks,
-                                u32 windows) {
+PS_FN void g1_reduce_chunks_body(const Block& blk, Xyzz<FqOutlined>* out, const Xyzz<FqOutlined>* buckets, u32 each,
+                                 u32 chunks, u32 windows) {
     reduce_chunks<FqOutlined>(blk, out, buckets, each, chunks, windows);
 }
 PS_FN void g1_fold_rows_body(const Block& blk, Xyzz<FqOutlined>* out, Xyzz<FqOutlined>* in, u32 n) {
@@ -27,10 +28,11 @@ PS_KERNEL(g1_sum_entries, 128, 2,
            const u32* counts, const u32* starts, u32 n, u32 size),
           (blk, buckets, partial, bases, entries, ends, counts, starts, n, size))
 PS_KERNEL(g1_sum_partials, 128, 2,
-          (Xyzz<FqOutlined> * buckets, Xyzz<FqOutlined>* partial, const Xyzz<FqOutlined>* terms, const u32* offsets, const u32* counts,
-           const u32* starts, u32 n, u32 size),
+          (Xyzz<FqOutlined> * buckets, Xyzz<FqOutlined>* partial, const Xyzz<FqOutlined>* terms, const u32* offsets,
+           const u32* counts, const u32* starts, u32 n, u32 size),
           (blk, buckets, partial, terms, offsets, counts, starts, n, size))
-PS_KERNEL(g1_reduce_chunks, 128, 2, (Xyzz<FqOutlined> * out, const Xyzz<FqOutlined>* buckets, u32 each, u32 chunks, u32 windows),
+PS_KERNEL(g1_reduce_chunks, 128, 2,
+          (Xyzz<FqOutlined> * out, const Xyzz<FqOutlined>* buckets, u32 each, u32 chunks, u32 windows),
           (blk, out, buckets, each, chunks, windows))
 PS_KERNEL(g1_fold_rows, 128, 2, (Xyzz<FqOutlined> * out, Xyzz<FqOutlined>* in, u32 n), (blk, out, in, n))
 PS_KERNEL(g1_to_affine, 128, 1, (Affine<FqOutlined> * out, const Xyzz<FqOutlined>* in, u64 n), (blk, out, in, n))

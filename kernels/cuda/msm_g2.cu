@@ -2,16 +2,16 @@
 #include "msm.cuh"
 
 PS_FN void g2_sum_entries_body(const Block& blk, Xyzz<Fq2>* buckets, Xyzz<Fq2>* partial, const Affine<Fq2>* bases,
-                              const u32* entries, const u32* ends, const u32* counts, const u32* starts, u32 n,
-                              u32 size) {
+                               const u32* entries, const u32* ends, const u32* counts, const u32* starts, u32 n,
+                               u32 size) {
     sum_entries<Fq2>(blk, buckets, partial, bases, entries, ends, counts, starts, n, size);
 }
 PS_FN void g2_sum_partials_body(const Block& blk, Xyzz<Fq2>* buckets, Xyzz<Fq2>* partial, const Xyzz<Fq2>* terms,
-                               const u32* offsets, const u32* counts, const u32* starts, u32 n, u32 size) {
+                                const u32* offsets, const u32* counts, const u32* starts, u32 n, u32 size) {
     sum_partials<Fq2>(blk, buckets, partial, terms, offsets, counts, starts, n, size);
 }
 PS_FN void g2_reduce_chunks_body(const Block& blk, Xyzz<Fq2>* out, const Xyzz<Fq2>* buckets, u32 each, u32 chunks,
-                                u32 windows) {
+                                 u32 windows) {
     reduce_chunks<Fq2>(blk, out, buckets, each, chunks, windows);
 }
 PS_FN void g2_fold_rows_body(const Block& blk, Xyzz<Fq2>* out, Xyzz<Fq2>* in, u32 n) {

@@ -7,12 +7,12 @@
 
 // src/msm.rs has the same layout.
 struct MsmDigits {
-    const Fr* scalars;    // Montgomery form
-    u64 n;                // below 2^31: an entry is an index with the sign above it
-    u32 half[8];          // Σ 2^(offset + width - 1) over all windows: makes the digits independent, see below
-    u32 width, wide;      // `wide` windows of `width` bits come first, the others have width - 1; 256 bits in all
-    u32 first, windows;   // the group: windows first … first + windows - 1
-    u32 ones;             // scalars 1 go to the last bucket: 1 for yes, 2 for -1 too (points of the prime subgroup)
+    const Fr* scalars;  // Montgomery form
+    u64 n;              // below 2^31: an entry is an index with the sign above it
+    u32 half[8];        // Σ 2^(offset + width - 1) over all windows: makes the digits independent, see below
+    u32 width, wide;    // `wide` windows of `width` bits come first, the others have width - 1; 256 bits in all
+    u32 first, windows; // the group: windows first … first + windows - 1
+    u32 ones;           // scalars 1 go to the last bucket: 1 for yes, 2 for -1 too (points of the prime subgroup)
 };
 
 // Calls visit(bucket, negative) for each digit of scalar i in the group.
@@ -23,11 +23,13 @@ struct MsmDigits {
 template <class V> PS_FN void each_digit(const MsmDigits& p, u64 i, V visit) {
     const Fr s = fr_to_integer(p.scalars[i]);
     u32 higher = 0;
-    PS_UNROLL for (int k = 1; k < 8; k++) higher |= s.l[k];
+    PS_UNROLL
+    for (int k = 1; k < 8; k++) higher |= s.l[k];
     if (higher == 0 && s.l[0] == 0) return;
     if (p.ones != 0) {
         Fr minus_one;
-        PS_UNROLL for (int k = 0; k < 8; k++) minus_one.l[k] = FR_R[k];
+        PS_UNROLL
+        for (int k = 0; k < 8; k++) minus_one.l[k] = FR_R[k];
         minus_one.l[0] = 0; // r - 1
         const bool one = higher == 0 && s.l[0] == 1, negative = p.ones == 2 && fr_same(s, minus_one);
         if (one || negative) {
@@ -40,11 +42,13 @@ template <class V> PS_FN void each_digit(const MsmDigits& p, u64 i, V visit) {
     (void)carry;
     PS_CHECK(carry == 0);
     sum[8] = 0;
-    PS_ROLLED for (u32 w = 0; w < p.windows; w++) {
+    PS_ROLLED
+    for (u32 w = 0; w < p.windows; w++) {
         const u32 g = p.first + w, bits = g < p.wide ? p.width : p.width - 1;
         const u32 offset = g < p.wide ? g * p.width : p.wide * p.width + (g - p.wide) * (p.width - 1);
         u32 low = 0, high = 0;
-        PS_UNROLL for (u32 k = 0; k < 8; k++)
+        PS_UNROLL
+        for (u32 k = 0; k < 8; k++)
             if (k == offset / 32) {
                 low = sum[k];
                 high = sum[k + 1];

@@ -16,7 +16,8 @@ PS_FN void ntt_powers_body(const Block& blk, Fr* powers, const Fr& w, const Fr& 
     blk.each([&](u32 t) {
         if (t >= 2) return;
         Fr x = t == 0 ? w : f;
-        PS_ROLLED for (u32 j = 0; j < 32; j++) {
+        PS_ROLLED
+        for (u32 j = 0; j < 32; j++) {
             store(powers, 32 * t + j, x);
             x = fr_canonical(fr_mul(x, x));
         }
@@ -25,7 +26,8 @@ PS_FN void ntt_powers_body(const Block& blk, Fr* powers, const Fr& w, const Fr& 
 
 // x·w^e from w's table of squarings.
 PS_FN Fr times_power(Fr x, const Fr* squarings, u32 e) {
-    PS_ROLLED for (u32 j = 0; j < 32; j++)
+    PS_ROLLED
+    for (u32 j = 0; j < 32; j++)
         if (e >> j & 1) x = fr_mul(x, load(squarings, j));
     return x;
 }
@@ -50,7 +52,8 @@ PS_FN void ntt_factors_body(const Block& blk, Fr* out, const Fr* powers, const F
 }
 
 PS_FN void store_prepared(FrPrepared4* out, u64 i, const Fr& x) {
-    PS_ROLLED for (u32 k = 0; k < 4; k++) store(out[i].part, k, fr_part(x, 2 + k));
+    PS_ROLLED
+    for (u32 k = 0; k < 4; k++) store(out[i].part, k, fr_part(x, 2 + k));
 }
 // out[i] = scale·base^(i·2^skip) in four parts, i < n, where squarings[j] = base^(2^j).
 PS_FN void ntt_level_body(const Block& blk, FrPrepared4* out, const Fr* squarings, const Fr& scale, u32 skip, u32 n) {
@@ -63,8 +66,9 @@ PS_FN void ntt_level_body(const Block& blk, FrPrepared4* out, const Fr* squaring
 // Inner twiddles of 2^lr-point transforms: `planes` as in inner_twiddle.
 PS_FN void ntt_inner_body(const Block& blk, Quad* planes, const Fr* powers, u32 lg, u32 lr) {
     blk.each([&](u32 t) {
-        const u32 i = blk.index() * blk.dim() + t;
-        if (i >= (1u << lr) - 1) return;
+        const u64 index = u64(blk.index()) * blk.dim() + t;
+        if (index >= (1u << lr) - 1) return;
+        const u32 i = u32(index);
         // The windows from the top: the step over b bits, then three bits at a time.
         u32 below = lr, first = 0, width = lr % 3 != 0 ? lr % 3 : 3;
         while (i - first >= ((1u << width) - 1) << (below - width)) {
@@ -76,7 +80,8 @@ PS_FN void ntt_inner_body(const Block& blk, Quad* planes, const Fr* powers, u32 
         // The root of order 2^lr is w^(2^(lg - lr)).
         Fr one = fr_one();
         const Fr x = fr_canonical(times_power(one, powers + (lg - lr) + (lr - below), k * l));
-        PS_ROLLED for (u32 part = 0; part < 4; part++) {
+        PS_ROLLED
+        for (u32 part = 0; part < 4; part++) {
             const Fr q = fr_part(x, 2 + part);
             planes[(2 * part << lr) + i] = {{q.l[0], q.l[1], q.l[2], q.l[3]}};
             planes[((2 * part + 1) << lr) + i] = {{q.l[4], q.l[5], q.l[6], q.l[7]}};
@@ -154,7 +159,8 @@ PS_KERNEL(ntt_tiny, 32, 1,
           (Fr * out, const Fr* in, const Fr* powers, PS_PARAMETER Fr scale, u32 lg, u32 shift_output, u32 reversed_in,
            u32 reversed_out),
           (blk, out, in, powers, scale, lg, shift_output, reversed_in, reversed_out))
-PS_KERNEL(fr_scale, 128, 1, (Fr * x, const Fr* powers, PS_PARAMETER Fr c, u32 lg, u32 reversed), (blk, x, powers, c, lg, reversed))
+PS_KERNEL(fr_scale, 128, 1, (Fr * x, const Fr* powers, PS_PARAMETER Fr c, u32 lg, u32 reversed),
+          (blk, x, powers, c, lg, reversed))
 PS_KERNEL(fr_quotient, 128, 1, (Fr * out, const Fr* a, const Fr* b, const Fr* c, PS_PARAMETER Fr s, u64 n),
           (blk, out, a, b, c, s, n))
 PS_KERNEL(fr_product, 128, 1, (Fr * out, const Fr* a, const Fr* b, u64 n), (blk, out, a, b, n))

@@ -30,15 +30,15 @@ struct alignas(16) Quad {
 
 // How the factors of a pass are kept.
 enum FactorForm : u32 {
-    FACTORS_NONE = 0,      // all are 1
-    FACTORS_ONE = 1,       // factors[row·2^sh + column], 32 bytes each
-    FACTORS_SPLIT = 2,     // the same prepared in two parts, 64 bytes each
-    FACTORS_LEVELS = 3,    // low[e mod 2^low_bits]·high[e / 2^low_bits]·shift[k], e = k·column, in four parts each
+    FACTORS_NONE = 0,   // all are 1
+    FACTORS_ONE = 1,    // factors[row·2^sh + column], 32 bytes each
+    FACTORS_SPLIT = 2,  // the same prepared in two parts, 64 bytes each
+    FACTORS_LEVELS = 3, // low[e mod 2^low_bits]·high[e / 2^low_bits]·shift[k], e = k·column, in four parts each
 };
 
 // The parameters of a pass; src/ntt.rs has the same layout.
 struct NttPass {
-    const Fr* in[3];        // polynomials, by row of the grid; for a quotient a, b, c
+    const Fr* in[3]; // polynomials, by row of the grid; for a quotient a, b, c
     Fr* out[3];
     const Quad* inner;      // inner twiddles of this pass: eight planes of 2^lr
     const Quad* inner_next; // those of the second half of the middle kernel
@@ -48,9 +48,9 @@ struct NttPass {
     const FrPrepared4* shift; // f^k·c, null when all are 1
     u32 form, low_bits;
     u32 lg, lr, lc, sh;
-    u32 canonical;          // store canonical values
-    u32 natural;            // the last dif pass stores in natural order, out of place
-    u32 flip;               // the domain is that of generator 5: the 8th root is -w
+    u32 canonical; // store canonical values
+    u32 natural;   // the last dif pass stores in natural order, out of place
+    u32 flip;      // the domain is that of generator 5: the 8th root is -w
 };
 
 PS_FN u32 reverse_bits(u32 v, u32 bits) {
@@ -105,7 +105,8 @@ PS_FN void store(Fr* p, u64 i, const Fr& x) {
 
 PS_FN FrPrepared4 load(const FrPrepared4* table, u32 i) {
     FrPrepared4 w;
-    PS_UNROLL for (u32 k = 0; k < 4; k++) w.part[k] = load(table[i].part, k);
+    PS_UNROLL
+    for (u32 k = 0; k < 4; k++) w.part[k] = load(table[i].part, k);
     return w;
 }
 
@@ -135,18 +136,20 @@ struct Eight {
 };
 PS_FN void put_window(u32 t, const NttPass& p, const Place& a, const Tile& s, const Eight& e, u32 lo) {
     const u32 r = first_row(a, lo);
-    PS_UNROLL for (u32 i = 0; i < 8; i++) s.set(t, p, a, r | i << lo, e.x[i]);
+    PS_UNROLL
+    for (u32 i = 0; i < 8; i++) s.set(t, p, a, r | i << lo, e.x[i]);
 }
 PS_FN void get_window(u32 t, const NttPass& p, const Place& a, const Tile& s, Eight& e, u32 lo) {
     const u32 r = first_row(a, lo);
-    PS_UNROLL for (u32 i = 0; i < 8; i++) e.x[i] = s.get(t, p, a, r | i << lo);
+    PS_UNROLL
+    for (u32 i = 0; i < 8; i++) e.x[i] = s.get(t, p, a, r | i << lo);
 }
 
 // The inner twiddle at `entry`: planes 2k and 2k + 1 hold the halves of part k.
 PS_FN FrPrepared4 inner_twiddle(const Quad* planes, u32 lr, u32 entry) {
     FrPrepared4 w;
-    PS_UNROLL for (u32 k = 0; k < 4; k++)
-        w.part[k] = join(planes[(2 * k << lr) + entry], planes[((2 * k + 1) << lr) + entry]);
+    PS_UNROLL
+    for (u32 k = 0; k < 4; k++) w.part[k] = join(planes[(2 * k << lr) + entry], planes[((2 * k + 1) << lr) + entry]);
     return w;
 }
 // Entries of the inner table, 2^lr - 1 in all. The step over the top b = lr mod 3 bits comes first: for k = 1 …
@@ -162,10 +165,12 @@ PS_FN void twiddle_window(u32 t, const NttPass& p, const Quad* inner, const Plac
         const Fr x = s.get(t, p, a, r | 1u << lo);
         s.set(t, p, a, r | 1u << lo, fr_mul_prepared(x, inner_twiddle(inner, p.lr, inner_entry(p.lr, lo, 4, l))));
     }
-    PS_ROLLED for (u32 i = 2; i < 8; i += 2) {
+    PS_ROLLED
+    for (u32 i = 2; i < 8; i += 2) {
         const u32 ra = r | i << lo, rb = r | (i + 1) << lo;
         const Fr x = s.get(t, p, a, ra), y = s.get(t, p, a, rb);
-        const u32 ea = inner_entry(p.lr, lo, reverse_bits(i, 3), l), eb = inner_entry(p.lr, lo, reverse_bits(i + 1, 3), l);
+        const u32 ea = inner_entry(p.lr, lo, reverse_bits(i, 3), l),
+                  eb = inner_entry(p.lr, lo, reverse_bits(i + 1, 3), l);
         s.set(t, p, a, ra, fr_mul_prepared(x, inner_twiddle(inner, p.lr, ea)));
         s.set(t, p, a, rb, fr_mul_prepared(y, inner_twiddle(inner, p.lr, eb)));
     }
@@ -173,7 +178,8 @@ PS_FN void twiddle_window(u32 t, const NttPass& p, const Quad* inner, const Plac
 // The same for the step over the top b bits; the thread's window is lr - 3.
 PS_FN void twiddle_top(u32 t, const NttPass& p, const Quad* inner, const Place& a, const Tile& s, u32 b) {
     const u32 lo = p.lr - 3, r = first_row(a, lo), below = p.lr - b, mask = (1u << (3 - b)) - 1;
-    PS_ROLLED for (u32 i = 8u >> b; i < 8; i++) {
+    PS_ROLLED
+    for (u32 i = 8u >> b; i < 8; i++) {
         const u32 k = reverse_bits(i >> (3 - b), b), l = (i & mask) << lo | (a.r & ((1u << lo) - 1));
         const Fr x = s.get(t, p, a, r | i << lo);
         s.set(t, p, a, r | i << lo, fr_mul_prepared(x, inner_twiddle(inner, p.lr, (k - 1) << below | l)));
@@ -190,9 +196,11 @@ template <bool INVERSE> PS_FN void dft_time(Eight& e, bool flip) {
 // 2- or 4-point transforms over the top b bits of the window.
 template <bool INVERSE, bool TIME> PS_FN void dft_top(Eight& e, u32 b) {
     if (b == 1) {
-        PS_UNROLL for (int i = 0; i < 4; i++) fr_dft2(e.x[i], e.x[i + 4]);
+        PS_UNROLL
+        for (int i = 0; i < 4; i++) fr_dft2(e.x[i], e.x[i + 4]);
     } else {
-        PS_UNROLL for (int i = 0; i < 2; i++) {
+        PS_UNROLL
+        for (int i = 0; i < 2; i++) {
             Fr& second = TIME ? e.x[i + 4] : e.x[i + 2];
             Fr& third = TIME ? e.x[i + 2] : e.x[i + 4];
             fr_dft4<INVERSE>(e.x[i], second, third, e.x[i + 6]);
@@ -215,7 +223,8 @@ PS_FN void multiply_factors(const NttPass& p, const Place& a, u32 row_x, u32 row
     } else if (p.form == FACTORS_LEVELS) {
         const u32 kx = reverse_bits(row_x, p.lr), ky = reverse_bits(row_y, p.lr);
         const u32 ex = kx * a.column, ey = ky * a.column, mask = (1u << p.low_bits) - 1;
-        PS_ROLLED for (u32 level = 0; level < 3; level++) {
+        PS_ROLLED
+        for (u32 level = 0; level < 3; level++) {
             const FrPrepared4* table = level == 0 ? p.low : level == 1 ? p.high : p.shift;
             if (table == nullptr) continue;
             const u32 at_x = level == 0 ? ex & mask : level == 1 ? ex >> p.low_bits : kx;
@@ -226,10 +235,10 @@ PS_FN void multiply_factors(const NttPass& p, const Place& a, u32 row_x, u32 row
     }
 }
 // Takes the thread's elements of window lo through the factors, from shared memory to `done(element, row)`.
-template <class D>
-PS_FN void through_factors(u32 t, const NttPass& p, const Place& a, const Tile& s, u32 lo, D done) {
+template <class D> PS_FN void through_factors(u32 t, const NttPass& p, const Place& a, const Tile& s, u32 lo, D done) {
     const u32 r = first_row(a, lo);
-    PS_ROLLED for (u32 i = 0; i < 8; i += 2) {
+    PS_ROLLED
+    for (u32 i = 0; i < 8; i += 2) {
         const u32 ra = r | i << lo, rb = r | (i + 1) << lo;
         Fr x = s.get(t, p, a, ra), y = s.get(t, p, a, rb);
         multiply_factors(p, a, ra, rb, x, y);
@@ -241,12 +250,14 @@ PS_FN void through_factors(u32 t, const NttPass& p, const Place& a, const Tile& 
 // Elements of window lr - 3 straight from memory.
 PS_FN void load_window(const NttPass& p, const Place& a, const Fr* in, Eight& e) {
     const u32 lo = p.lr - 3, r = first_row(a, lo);
-    PS_UNROLL for (u32 i = 0; i < 8; i++) e.x[i] = load(in, address(p, a, r | i << lo));
+    PS_UNROLL
+    for (u32 i = 0; i < 8; i++) e.x[i] = load(in, address(p, a, r | i << lo));
 }
 // a·b - c in the same place, by way of shared memory. The inputs are canonical.
 PS_FN void load_quotient(u32 t, const NttPass& p, const Place& a, const Tile& s, Eight& e) {
     const u32 lo = p.lr - 3, r = first_row(a, lo);
-    PS_ROLLED for (u32 i = 0; i < 8; i++) {
+    PS_ROLLED
+    for (u32 i = 0; i < 8; i++) {
         const u32 row = r | i << lo;
         const u64 at = address(p, a, row);
         s.set(t, p, a, row, fr_sub(fr_mul(load(p.in[0], at), load(p.in[1], at)), load(p.in[2], at)));
@@ -278,7 +289,8 @@ PS_FN void rows_frequency(const Block& blk, PerThread<Eight>& e, const NttPass& 
         lo -= b;
         blk.each([&](u32 t) { get_window(t, p, place_of(p, t, blk.index()), s, e[t], lo); });
     }
-    PS_ROLLED for (;;) {
+    PS_ROLLED
+    for (;;) {
         blk.each([&](u32 t) { dft_frequency<INVERSE>(e[t], p.flip); });
         if (lo == 0) break;
         blk.each([&](u32 t) {
@@ -298,7 +310,8 @@ template <bool INVERSE>
 PS_FN void rows_time(const Block& blk, PerThread<Eight>& e, const NttPass& p, const Quad* inner, const Tile& s) {
     const u32 b = p.lr % 3;
     u32 lo = 0;
-    PS_ROLLED for (;;) {
+    PS_ROLLED
+    for (;;) {
         blk.each([&](u32 t) {
             const Place a = place_of(p, t, blk.index());
             if (lo != 0) twiddle_window(t, p, inner, a, s, lo);
@@ -327,8 +340,10 @@ template <bool INVERSE, bool QUOTIENT> PS_FN void pass_frequency(const Block& bl
     PerThread<Eight> e(blk);
     blk.each([&](u32 t) {
         const Place a = place_of(p, t, blk.index());
-        if (QUOTIENT) load_quotient(t, p, a, s, e[t]);
-        else load_window(p, a, p.in[blk.row()], e[t]);
+        if (QUOTIENT)
+            load_quotient(t, p, a, s, e[t]);
+        else
+            load_window(p, a, p.in[blk.row()], e[t]);
     });
     rows_frequency<INVERSE>(blk, e, p, p.inner, s);
     // A contiguous pass goes back through shared memory, so that a warp stores whole rows of 32-byte elements.
@@ -337,8 +352,10 @@ template <bool INVERSE, bool QUOTIENT> PS_FN void pass_frequency(const Block& bl
         const Place a = place_of(p, t, blk.index());
         put_window(t, p, a, s, e[t], 0);
         through_factors(t, p, a, s, 0, [&](const Fr& x, u32 row) {
-            if (regroup) s.set(t, p, a, row, x);
-            else store_row(p, a, p.out[blk.row()], row, x);
+            if (regroup)
+                s.set(t, p, a, row, x);
+            else
+                store_row(p, a, p.out[blk.row()], row, x);
         });
     });
     if (!regroup) return;
@@ -346,7 +363,8 @@ template <bool INVERSE, bool QUOTIENT> PS_FN void pass_frequency(const Block& bl
     blk.each([&](u32 t) {
         const Place a = place_of(p, t, blk.index());
         const u32 lo = p.lr - 3, r = first_row(a, lo);
-        PS_UNROLL for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << lo, s.get(t, p, a, r | i << lo));
+        PS_UNROLL
+        for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << lo, s.get(t, p, a, r | i << lo));
     });
 }
 
@@ -356,8 +374,8 @@ template <bool INVERSE> PS_FN void pass_time(const Block& blk, const NttPass& p)
     blk.each([&](u32 t) {
         const Place a = place_of(p, t, blk.index());
         const u32 r = first_row(a, lo);
-        PS_UNROLL for (u32 i = 0; i < 8; i++)
-            s.set(t, p, a, r | i << lo, load(p.in[blk.row()], address(p, a, r | i << lo)));
+        PS_UNROLL
+        for (u32 i = 0; i < 8; i++) s.set(t, p, a, r | i << lo, load(p.in[blk.row()], address(p, a, r | i << lo)));
     });
     if (lo != 0) blk.sync();
     PerThread<Eight> e(blk);
@@ -370,7 +388,8 @@ template <bool INVERSE> PS_FN void pass_time(const Block& blk, const NttPass& p)
     blk.each([&](u32 t) {
         const Place a = place_of(p, t, blk.index());
         const u32 top = p.lr - 3, r = first_row(a, top);
-        PS_UNROLL for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << top, e[t].x[i]);
+        PS_UNROLL
+        for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << top, e[t].x[i]);
     });
 }
 
@@ -390,6 +409,7 @@ PS_FN void pass_middle(const Block& blk, const NttPass& p) {
     blk.each([&](u32 t) {
         const Place a = place_of(p, t, blk.index());
         const u32 top = p.lr - 3, r = first_row(a, top);
-        PS_UNROLL for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << top, e[t].x[i]);
+        PS_UNROLL
+        for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << top, e[t].x[i]);
     });
 }

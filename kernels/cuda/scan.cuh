@@ -34,7 +34,8 @@ PS_FN void scan_block(const Block& blk, u32* data, u32* totals, u64 n) {
     blk.each([&](u32 t) {
         const u64 first = (u64(blk.index()) * SCAN_THREADS + t) * SCAN_EACH;
         u32 sum = 0;
-        PS_UNROLL for (u32 k = 0; k < SCAN_EACH; k++) {
+        PS_UNROLL
+        for (u32 k = 0; k < SCAN_EACH; k++) {
             const u32 v = first + k < n ? data[first + k] : 0;
             mine[t].v[k] = sum;
             sum += v;
@@ -45,7 +46,8 @@ PS_FN void scan_block(const Block& blk, u32* data, u32* totals, u64 n) {
     blk.sync();
     // Inclusive sums over the threads (Hillis and Steele), two buffers in turn.
     u32 from = 0;
-    PS_ROLLED for (u32 step = 1; step < SCAN_THREADS; step *= 2) {
+    PS_ROLLED
+    for (u32 step = 1; step < SCAN_THREADS; step *= 2) {
         const u32 to = SCAN_THREADS - from;
         blk.each([&](u32 t) {
             const u32 own = sums.get(t, from + t);
@@ -57,7 +59,8 @@ PS_FN void scan_block(const Block& blk, u32* data, u32* totals, u64 n) {
     blk.each([&](u32 t) {
         const u64 first = (u64(blk.index()) * SCAN_THREADS + t) * SCAN_EACH;
         const u32 inclusive = sums.get(t, from + t), before = inclusive - mine[t].before;
-        PS_UNROLL for (u32 k = 0; k < SCAN_EACH; k++)
+        PS_UNROLL
+        for (u32 k = 0; k < SCAN_EACH; k++)
             if (first + k < n) data[first + k] = mine[t].v[k] + before;
         if (t + 1 == SCAN_THREADS) totals[blk.index()] = inclusive;
     });

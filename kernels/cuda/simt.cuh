@@ -24,6 +24,8 @@ using u64 = unsigned long long;
 #define PS_CHECK(condition) ((void)0)
 // A structure passed to a kernel by value and read in place, without a copy on the stack.
 #define PS_PARAMETER const __grid_constant__
+// Field elements are loaded 16 bytes at a time; device memory is aligned well beyond that, host memory need not be.
+#define PS_ALIGNED alignas(16)
 #else
 #define PS_FN inline
 #define PS_CALL inline
@@ -32,10 +34,11 @@ using u64 = unsigned long long;
 #define PS_UNROLL
 #define PS_ROLLED
 #define PS_PARAMETER const
+#define PS_ALIGNED
 // An invariant of the arithmetic: checked in every host build, free on the device.
-#define PS_CHECK(condition)                                                                                  \
-    do {                                                                                                     \
-        if (!(condition)) ::prestage::fail(#condition, __FILE__, __LINE__);                                  \
+#define PS_CHECK(condition)                                                                                            \
+    do {                                                                                                               \
+        if (!(condition)) ::prestage::fail(#condition, __FILE__, __LINE__);                                            \
     } while (0)
 #include "host.hpp"
 #endif
@@ -71,10 +74,10 @@ template <class T> struct PerThread {
 
 // Defines the entry point `name` over the body `name_body(const Block& blk, …)`: at most `threads` threads a
 // block, at least `blocks` blocks resident on a multiprocessor.
-#define PS_KERNEL(name, threads, blocks, params, args)                                                       \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) name params {                              \
-        const Block blk;                                                                                     \
-        name##_body args;                                                                                    \
+#define PS_KERNEL(name, threads, blocks, params, args)                                                                 \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) name params {                                        \
+        const Block blk;                                                                                               \
+        name##_body args;                                                                                              \
     }
 #define PS_FAMILY(name)
 
@@ -84,10 +87,10 @@ using prestage::Block;
 using prestage::PerThread;
 using prestage::Shared;
 
-#define PS_KERNEL(name, threads, blocks, params, args)                                                       \
+#define PS_KERNEL(name, threads, blocks, params, args)                                                                 \
     static const prestage::Entry ps_entry_##name(#name, threads, &name##_body);
 // Makes the linker keep the translation unit, and with it the entries above.
-#define PS_FAMILY(name)                                                                                      \
+#define PS_FAMILY(name)                                                                                                \
     extern "C" void prestage_family_##name() {}
 
 #endif

@@ -116,10 +116,18 @@ def from_code(cu13, cubin, result):
                 k["imad"] += 1
 
 
+def included(name):
+    """A source and all that it includes."""
+    found = {name}
+    for header in re.findall(r'#include "(\w+\.cuh)"', (KERNELS / "cuda" / name).read_text()):
+        found |= included(header)
+    return found
+
+
 def measure(job):
     cu13, family, arch = job
-    sources = sorted((KERNELS / "cuda").glob("*.cuh")) + [KERNELS / "cuda" / f"{family}.cu"]
-    key = hashlib.sha256("\0".join([*PACKAGES, *options(arch), __doc__]).encode())
+    sources = [KERNELS / "cuda" / name for name in sorted(included(f"{family}.cu"))]
+    key = hashlib.sha256("\0".join([*PACKAGES, *options(arch)]).encode())
     for source in sources:
         key.update(source.name.encode() + b"\0" + source.read_bytes())
     kept = KERNELS / "target-cuda" / "counts" / f"{family}-{arch}-{key.hexdigest()[:24]}.json"

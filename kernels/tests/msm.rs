@@ -35,13 +35,6 @@ fn memory(bytes: u64) -> Vec<[u64; 4]> {
     vec![[0xa5a5_a5a5_a5a5_a5a5; 4]; (bytes as usize).div_ceil(32)]
 }
 
-fn g1_from(l: &[u32; 24]) -> G1Projective {
-    if l.iter().all(|&w| w == 0) {
-        return G1Projective::identity();
-    }
-    let (x, y) = halves(*l);
-    G1Affine::from_raw_unchecked(cast(&x), cast(&y), false).into()
-}
 fn g2_from(l: &[u32; 48]) -> G2Projective {
     if l.iter().all(|&w| w == 0) {
         return G2Projective::identity();
@@ -83,9 +76,9 @@ macro_rules! msm {
             let (ones, windows) = affine.split_last().unwrap();
             let sum =
                 plan.windows().iter().zip(windows).rev().fold(<$projective>::identity(), |s, (w, p)| {
-                    (0..w.bits).fold(s, |s, _| s.double()) + $from(p)
+                    (0..w.bits).fold(s, |s, _| s.double()) + <$projective>::from($from(p))
                 });
-            sum + $from(ones)
+            sum + <$projective>::from($from(ones))
         }
     };
 }

@@ -217,6 +217,23 @@ fn plans_cover_every_size() {
     assert_eq!(Plan::new(20, Generator::Seven).passes(), [8, 6, 6]);
 }
 
+/// Table memory at full size, per direction: 64 bytes a value in two parts, half of that in one, and a few megabytes
+/// in levels.
+#[test]
+fn tables_have_the_stated_sizes() {
+    let plan = Plan::new(27, Generator::Seven);
+    let flavour = Flavour { root: Fr::ONE, inverse: false, shift: None, scale: None };
+    let bytes = |form| Tables::bytes(&plan, &flavour, form);
+    let n = 1u64 << 27;
+    // The first pass has a factor for every value, the second one for every 2^9.
+    assert!((64 * n..64 * n + n / 4).contains(&bytes(Form::Split)), "{}", bytes(Form::Split));
+    assert!((32 * n..32 * n + n / 4).contains(&bytes(Form::One)), "{}", bytes(Form::One));
+    assert!(bytes(Form::Levels) < 4 << 20, "{}", bytes(Form::Levels));
+    // A shift adds a table to the last pass, no more than a tile's rows.
+    let shifted = Flavour { shift: Some(Fr::ONE), scale: Some(Fr::ONE), ..flavour };
+    assert!(Tables::bytes(&plan, &shifted, Form::Levels) < 5 << 20);
+}
+
 /// Inputs at the edges of the field: zeros, ones, r − 1 everywhere, one value alone.
 #[test]
 fn m6_structured_values() {

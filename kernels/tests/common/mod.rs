@@ -212,3 +212,12 @@ pub fn g2_limbs(p: &G2Affine) -> [u32; 48] {
     let (x, y): (Fq24, Fq24) = (limbs(&p.x()), limbs(&p.y()));
     std::array::from_fn(|i| if i < 24 { x[i] } else { y[i - 24] })
 }
+
+/// The point of a kernel's affine limbs.
+pub fn g1_from(l: &[u32; 24]) -> G1Affine {
+    if l.iter().all(|&w| w == 0) {
+        return G1Affine::identity();
+    }
+    let (x, y) = halves(*l);
+    G1Affine::from_raw_unchecked(cast(&x), cast(&y), false)
+}
