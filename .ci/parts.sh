@@ -75,7 +75,7 @@ part_loom() { RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --q
 
 part_sanitize() { kernels/scripts/sanitize.sh; }
 
-part_nvrtc() { kernels/scripts/nvrtc.sh "$tools/venv"; }
+part_nvrtc() { "$tools/venv/bin/python" kernels/scripts/counts.py; }
 
 part_bench() { cargo bench --quiet -p prestage-benches -- --test; }
 
