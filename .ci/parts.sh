@@ -39,8 +39,7 @@ part_install() {
         DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
     fi
     [ -x "$tools/venv/bin/python" ] || python3 -m venv "$tools/venv"
-    "$tools/venv/bin/python" -m pip install -q 'nvidia-cuda-nvrtc==13.0.*' nvidia-cuda-nvcc==13.0.88 \
-        nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
+    "$tools/venv/bin/python" -m pip install -q nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-nvdisasm==13.5.37
     [ -d "$tools/npm/node_modules/snarkjs" ] || npm install --silent --no-fund --no-audit --prefix "$tools/npm" snarkjs@0.7.6
     cargo --version
     c++ --version | head -n 1
@@ -75,7 +74,11 @@ part_loom() { RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --q
 
 part_sanitize() { kernels/scripts/sanitize.sh; }
 
-part_nvrtc() { "$tools/venv/bin/python" kernels/scripts/counts.py; }
+# Every kernel for every architecture, without a GPU; what was compiled before is kept by the hash of its sources.
+part_nvrtc() {
+    PRESTAGE_CUDA_PACKAGES=$tools/venv PRESTAGE_COUNTS_DIR=${XDG_CACHE_HOME:-$HOME/.cache}/prestage/counts \
+        kernels/scripts/counts.py
+}
 
 part_bench() { cargo bench --quiet -p prestage-benches -- --test; }
 

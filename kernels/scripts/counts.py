@@ -8,8 +8,8 @@ part in 50 for instructions) fails; --update writes the file.
     kernels/scripts/counts.py [--update] [--arch sm_90,...] [--jobs 2]
 
 Needs pip's nvidia-cuda-nvrtc 13.0 and nvidia-cuda-nvdisasm, which are installed into the git-ignored folder
-kernels/target-cuda unless PRESTAGE_CUDA_PACKAGES names a folder that has them. Results are kept there by the hash
-of sources, options and versions, so that only what changed is compiled again.
+kernels/target-cuda unless PRESTAGE_CUDA_PACKAGES names a folder that has them. Results are kept there too, or in
+PRESTAGE_COUNTS_DIR, by the hash of sources, options and versions, so that only what changed is compiled again.
 """
 import argparse
 import concurrent.futures
@@ -28,6 +28,7 @@ KERNELS = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ["nvidia-cuda-nvrtc==13.0.88", "nvidia-cuda-nvdisasm==13.5.37"]
 ARCHS = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
 FAMILIES = sorted(p.stem for p in (KERNELS / "cuda").glob("*.cu"))
+RESULTS = pathlib.Path(os.environ.get("PRESTAGE_COUNTS_DIR", KERNELS / "target-cuda" / "counts"))
 COLUMNS = ["registers", "stack", "spill_stores", "spill_loads", "wide", "imad", "instructions"]
 # Local memory is reserved for every resident thread of the device: 1536 a multiprocessor, 70 of them, on the
 # 16 GiB card that the plans are made for. 64 MiB of it is the limit.
@@ -130,7 +131,7 @@ def measure(job):
     key = hashlib.sha256("\0".join([*PACKAGES, *options(arch)]).encode())
     for source in sources:
         key.update(source.name.encode() + b"\0" + source.read_bytes())
-    kept = KERNELS / "target-cuda" / "counts" / f"{family}-{arch}-{key.hexdigest()[:24]}.json"
+    kept = RESULTS / f"{family}-{arch}-{key.hexdigest()[:24]}.json"
     if kept.exists():
         return family, arch, json.loads(kept.read_text())
     cubin, log = compile_one(cu13, family, arch)
