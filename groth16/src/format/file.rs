@@ -1,7 +1,7 @@
 //! Files by their paths: which reader a file takes, and the loads that remember their checks.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Deref;
 use std::path::Path;
@@ -33,9 +33,14 @@ impl MappedFile {
     /// [`FormatError::Io`] when it cannot be opened, or is not a regular file.
     pub fn open(path: &Path) -> Result<Self, FormatError> {
         let map = || {
+            let odd = || Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            // Before it is opened, since opening a pipe waits for a writer; and after, in case it was exchanged.
+            if !fs::metadata(path)?.is_file() {
+                return odd();
+            }
             let file = File::open(path)?;
             if !file.metadata()?.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+                return odd();
             }
             // SAFETY: the map is read-only and private to this type, which gives it out as `&[u8]`. Nothing
             // in this process writes to files in place (`write_atomically` replaces them, and a replaced

@@ -1,8 +1,10 @@
 //! The command line as types.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
+use prestage_groth16::Policy;
 use prestage_vram::Margin;
 
 use crate::spec::DeviceSpec;
@@ -12,6 +14,9 @@ use crate::spec::DeviceSpec;
 /// Errors are one line on stderr. Exit status: 0 done, 1 failed, 2 the command line is wrong.
 #[derive(Debug, Parser)]
 #[command(name = "prestage", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Environment:
+  PRESTAGE_CACHE_DIR  Where it is remembered which keys were checked: a folder by its absolute path.
+                      Anything else counts as not set: $XDG_CACHE_HOME/prestage or ~/.cache/prestage")]
 pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -58,7 +63,8 @@ pub(super) struct Doctor {
 /// Where a proof is made, and how.
 #[derive(Debug, Args)]
 pub(super) struct Place {
-    /// Device: auto, host, cuda:N or sim:PRESET, with an optional cap such as host@8GiB
+    /// Device: host, or auto, which takes it; with an optional cap such as host@8GiB. This version proves on the CPU:
+    /// cuda:N and sim:PRESET are refused
     #[arg(long, default_value = "auto", value_name = "D")]
     pub(super) device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille
@@ -97,10 +103,39 @@ pub(super) struct Setup {
     pub(super) vkey: PathBuf,
     /// Make the trapdoor from this seed (up to 64 hex digits). Whoever knows the seed can forge proofs: for tests only
     #[arg(long, value_name = "HEX")]
-    pub(super) insecure_seed: Option<String>,
+    pub(super) insecure_seed: Option<Seed>,
     /// Answer as JSON on stdout
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// The seed of a trapdoor: up to 64 hex digits, right-aligned in 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seed(pub(super) [u8; 32]);
+
+/// Text that is no seed.
+#[derive(Debug, thiserror::Error)]
+#[error("write 1 to 64 hex digits")]
+pub(super) struct ParseSeedError;
+
+impl FromStr for Seed {
+    type Err = ParseSeedError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        if !(1..=64).contains(&digits.len()) {
+            return Err(ParseSeedError);
+        }
+        let mut seed = [0; 32];
+        let values = digits.chars().rev().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok()));
+        for (i, value) in values.enumerate() {
+            let value = value.ok_or(ParseSeedError)?;
+            if let Some(byte) = seed.get_mut(31 - i / 2) {
+                *byte |= value << (4 * (i % 2));
+            }
+        }
+        Ok(Self(seed))
+    }
 }
 
 /// Arguments of `prove`.
@@ -127,9 +162,10 @@ pub(super) struct Prove {
     /// Where to prove
     #[command(flatten)]
     pub(super) place: Place,
-    /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked-K or none
+    /// How the polynomials are staged: auto (the first that fits of full, a-then-bc, chunked), full, a-then-bc,
+    /// chunked:K (in K pieces, a power of two from 2 to 64) or none
     #[arg(long, default_value = "auto", value_name = "P")]
-    pub(super) policy: String,
+    pub(super) policy: Policy,
     /// Load the key without checking its points (they are checked once per file and remembered)
     #[arg(long)]
     pub(super) no_key_check: bool,
@@ -159,4 +195,29 @@ pub(super) struct Verify {
     /// Answer as JSON on stdout
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_hex_aligned_to_the_right() {
+        let seed = |s: &str| s.parse::<Seed>().ok().map(|s| s.0);
+        let mut expected = [0; 32];
+        expected[31] = 0xef;
+        expected[30] = 0x0d;
+        assert_eq!(seed("def"), Some(expected));
+        assert_eq!(seed("0xDEF"), Some(expected));
+        assert_eq!(seed(&"f".repeat(64)), Some([0xff; 32]));
+        for bad in ["", "0x", "g", "-1", " 1", "é", &"0".repeat(65)] {
+            assert_eq!(seed(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
 }

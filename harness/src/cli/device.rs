@@ -7,32 +7,58 @@ use prestage_vram::{Host, HostConfig};
 use super::args::Place;
 use super::output::Failure;
 use crate::session::recorded;
-use crate::spec::DeviceKind;
+use crate::spec::{DeviceKind, DeviceSpec};
 use crate::timeline::Recorder;
 
 /// An open device, its recorder, and what it is called.
 pub(super) struct Opened {
     pub(super) device: Host,
     pub(super) recorder: Arc<Recorder>,
+    /// As it is written on the command line; never `auto`.
     pub(super) name: String,
+    /// The name, and whether `auto` took it.
+    pub(super) shown: String,
 }
 
-/// Opens the device. `auto` takes a card if one is usable, else the CPU.
+/// Opens the device. `auto` takes the CPU, since this version proves nowhere else. Any other device is refused: no
+/// proof is ever made elsewhere than asked for.
 pub(super) fn open(place: &Place) -> Result<Opened, Failure> {
-    match &place.device.kind {
+    let spec = &place.device;
+    match &spec.kind {
         DeviceKind::Auto | DeviceKind::Host => {}
-        DeviceKind::Sim(_) | DeviceKind::Cuda(_) => {
-            let spec = &place.device;
-            return Err(Failure::new(format!("the device {spec} is not in this build; use --device host")));
+        DeviceKind::Cuda(n) => return Err(no_card(spec, *n)),
+        DeviceKind::Sim(_) => {
+            return Err(Failure::new(format!(
+                "{spec}: this version has no simulated cards; use --device host"
+            )));
         }
     }
     let (ledger, recorder) = recorded(place.margin);
     let mut config = HostConfig { ledger, ..HostConfig::default() };
-    let mut name = "host".to_owned();
-    if let Some(cap) = place.device.cap {
+    if let Some(cap) = spec.cap {
         config.capacity = cap;
-        name = format!("host@{cap}");
     }
-    let device = Host::open(config)?;
-    Ok(Opened { device, recorder, name })
+    let device = Host::open(config).map_err(|e| Failure::at(spec, &e))?;
+    let name = DeviceSpec { kind: DeviceKind::Host, cap: spec.cap }.to_string();
+    let shown = if spec.kind == DeviceKind::Auto { format!("{name} (taken by auto)") } else { name.clone() };
+    Ok(Opened { device, recorder, name, shown })
+}
+
+/// Why there is no proof on card `n`.
+#[cfg(feature = "cuda")]
+fn no_card(spec: &DeviceSpec, n: u32) -> Failure {
+    match prestage_vram::cuda::probe() {
+        Err(e) => Failure::at(spec, &e),
+        Ok(found) if found.devices.iter().all(|d| d.ordinal != n) => Failure::new(format!(
+            "{spec}: no such card: the driver shows {} (see prestage doctor, CUDA_VISIBLE_DEVICES)",
+            found.devices.len()
+        )),
+        Ok(_) => Failure::new(format!("{spec}: this version proves on the CPU only; use --device host")),
+    }
+}
+
+/// A build without the feature `cuda` cannot look.
+#[cfg(not(feature = "cuda"))]
+fn no_card(spec: &DeviceSpec, _: u32) -> Failure {
+    Failure::new(format!("{spec}: built without the feature cuda; use --device host"))
 }

@@ -61,7 +61,7 @@ pub(super) fn run(_: &args::Doctor, out: &mut Output) -> Result<(), Failure> {
             out.line(format_args!("{:<16} {:<8} to get it: {hint}", "", ""));
         }
     }
-    out.line(format_args!("\nproofs are made on the device `{}`", answer.device));
+    out.line(format_args!("\n--device auto takes `{}`: this version proves on the CPU", answer.device));
     out.json(&answer)
 }
 
@@ -175,5 +175,5 @@ fn library(name: &'static str, files: &[&str], hint: &'static str) -> Finding {
             return Finding::found(name, at.display().to_string());
         }
     }
-    Finding::missing(name, format!("no {} where the loader looks", files[0]), hint)
+    Finding::missing(name, format!("no {} where the loader looks", files.join(" or ")), hint)
 }

@@ -4,6 +4,7 @@ mod args;
 mod demo;
 mod device;
 mod doctor;
+mod files;
 mod output;
 mod prove;
 mod setup;
@@ -17,13 +18,14 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use self::args::{Cli, Verb};
-use self::output::Output;
+use self::output::{Failure, Output};
 
 /// Runs `prestage` with these arguments, the program's name first. Exit status: 0 done, 1 failed, 2 wrong usage.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let verb = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let verb = match Cli::try_parse_from(&args) {
         Ok(cli) => cli.verb,
-        Err(e) => return usage(&e),
+        Err(e) => return usage(&e, args.iter().any(|a| a == "--json")),
     };
     let mut out = Output::new(verb.json());
     let outcome = match &verb {
@@ -33,31 +35,45 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Prove(args) => prove::run(args, &mut out),
         Verb::Verify(args) => verify::run(args, &mut out),
     };
-    match outcome {
+    match outcome.and_then(|()| out.end()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            out.failed(&failure);
-            let _ = writeln!(std::io::stderr(), "prestage: {failure}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => fail(&failure, &mut out, ExitCode::FAILURE),
     }
 }
 
+/// One line on stderr, and with `--json` an object on stdout.
+fn fail(failure: &Failure, out: &mut Output, status: ExitCode) -> ExitCode {
+    out.failed(failure);
+    let _ = writeln!(std::io::stderr(), "prestage: {failure}");
+    status
+}
+
 /// Help and version go out as they are; a wrong command line becomes one line.
-fn usage(error: &clap::Error) -> ExitCode {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
-    }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return ExitCode::from(2);
+fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
+        _ => {}
     }
     let text = error.render().to_string();
-    let mut words: Vec<&str> = text.lines().map(str::trim).take_while(|l| !l.starts_with("Usage:")).collect();
-    words.retain(|l| !l.is_empty());
-    let line = words.join(" ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    let _ = writeln!(std::io::stderr(), "prestage: {line} (see prestage --help)");
-    ExitCode::from(2)
+    let mut line = String::new();
+    let over = |l: &&str| l.starts_with("Usage:") || l.starts_with("For more information");
+    for part in text.lines().map(str::trim).take_while(|l| !over(l)) {
+        let part = part.strip_prefix("error: ").unwrap_or(part);
+        let join = match line.is_empty() || part.is_empty() {
+            true => "",
+            false if part.starts_with("tip:") => "; ",
+            false => " ",
+        };
+        line += join;
+        line += part;
+    }
+    let failure = Failure::new(format!("{line} (see prestage --help)"));
+    fail(&failure, &mut Output::new(json), ExitCode::from(2))
 }

@@ -9,24 +9,34 @@ use serde::Serialize;
 
 /// A failure: one line for stderr. Its sources are joined by colons.
 #[derive(Debug)]
-pub(super) struct Failure(String);
+pub(super) struct Failure {
+    words: String,
+    /// What `--json` says beside `error`.
+    fields: Vec<(&'static str, bool)>,
+}
 
 impl Failure {
     /// A failure in these words.
     pub(crate) fn new(words: impl Into<String>) -> Self {
-        Self(words.into())
+        Self { words: words.into(), fields: Vec::new() }
     }
 
     /// `what: error`, where `what` mostly names a file.
     pub(crate) fn at(what: impl fmt::Display, error: &(dyn std::error::Error + 'static)) -> Self {
-        Self(format!("{what}: {}", chain(error)))
+        Self::new(format!("{what}: {}", chain(error)))
+    }
+
+    /// A field of the JSON answer, beside `error`.
+    pub(crate) fn field(mut self, name: &'static str, value: bool) -> Self {
+        self.fields.push((name, value));
+        self
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // One line, whatever the parts were.
-        for (i, part) in self.0.split(['\n', '\r']).map(str::trim).filter(|p| !p.is_empty()).enumerate() {
+        for (i, part) in self.words.split(['\n', '\r']).map(str::trim).filter(|p| !p.is_empty()).enumerate() {
             if i > 0 {
                 f.write_str(" ")?;
             }
@@ -38,7 +48,7 @@ impl fmt::Display for Failure {
 
 impl<E: std::error::Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self(chain(&error))
+        Self::new(chain(&error))
     }
 }
 
@@ -60,31 +70,51 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 #[derive(Debug)]
 pub(super) struct Output {
     json: bool,
+    /// Why stdout takes no more.
+    broken: Option<io::Error>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, broken: None }
     }
 
     /// One line for people; nothing with `--json`.
     pub(crate) fn line(&mut self, text: fmt::Arguments<'_>) {
         if !self.json {
-            put(&format!("{text}"));
+            self.put(&format!("{text}"));
         }
     }
 
     /// The whole answer as JSON; nothing without `--json`.
     pub(crate) fn json(&mut self, answer: &impl Serialize) -> Result<(), Failure> {
         if self.json {
-            put(&serde_json::to_string_pretty(answer)?);
+            self.put(&serde_json::to_string_pretty(answer)?);
         }
         Ok(())
     }
 
     /// With `--json`, says on stdout as well why there is no answer.
     pub(crate) fn failed(&mut self, failure: &Failure) {
-        let _ = self.json(&serde_json::json!({ "error": failure.to_string() }));
+        let mut answer: serde_json::Map<_, _> =
+            failure.fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+        answer.insert("error".into(), failure.to_string().into());
+        let _ = self.json(&answer);
+    }
+
+    /// The end of the answer: whether all of it was taken. A reader that has gone away is no failure.
+    pub(crate) fn end(&mut self) -> Result<(), Failure> {
+        match &self.broken {
+            Some(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::at("stdout", e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        if self.broken.is_none() {
+            let mut stdout = io::stdout().lock();
+            self.broken = writeln!(stdout, "{text}").and_then(|()| stdout.flush()).err();
+        }
     }
 
     /// A remark on stderr that does not change the outcome.
@@ -117,9 +147,4 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
-}
-
-/// Writes a line to stdout. A reader that has gone away is no failure.
-fn put(text: &str) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
 }

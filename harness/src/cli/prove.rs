@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use prestage_groth16::format::{self, LoadOptions, Note, PointChecks};
-use prestage_groth16::{AnyKey, Assignment, Options, Policy, Prover, ProvingKey, R1cs, Reduction, Witness};
+use prestage_groth16::format::{self, FormatError, LoadOptions, Note, PointChecks};
+use prestage_groth16::{
+    AnyKey, Assignment, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction, Witness,
+};
 use prestage_vram::{Host, WorkerId, host_work};
 use serde::Serialize;
 
 use super::args;
 use super::device::{self, Opened};
+use super::files;
 use super::output::{Failure, Output};
 use crate::Error;
 use crate::session::{About, Run, prove_in_turn};
@@ -36,12 +39,12 @@ struct Answer {
 
 /// Runs the verb. Nothing is written unless the proof verifies.
 pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
-    let policy: Policy = args.policy.parse().map_err(|e| Failure::at("--policy", &e))?;
+    can_write(args)?;
     let witness = format::load_witness(&args.witness)?;
     let r1cs = args.r1cs.as_deref().map(format::load_r1cs).transpose()?;
     let opened = device::open(&args.place)?;
     let key = load_key(args, r1cs.as_ref(), out)?;
-    let options = Options::default().policy(policy);
+    let options = Options::default().policy(args.policy);
     match (key, &r1cs) {
         (AnyKey::Circom(key), None) => {
             let prover = Prover::new(&opened.device, key)?;
@@ -56,13 +59,26 @@ pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
     }
 }
 
+/// Looks at the paths before the work begins.
+fn can_write(args: &args::Prove) -> Result<(), Failure> {
+    let mut inputs = vec![("--key", args.key.as_path()), ("--witness", &args.witness)];
+    inputs.extend(args.r1cs.as_deref().map(|p| ("--r1cs", p)));
+    let mut outputs = vec![("--proof", args.proof.as_path())];
+    outputs.extend(args.public.as_deref().map(|p| ("--public", p)));
+    files::can_write(&outputs, &inputs)?;
+    args.timeline.as_deref().map_or(Ok(()), files::can_make)
+}
+
 fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<AnyKey, Failure> {
     let _progress = out.progress("loading the key");
     let mut options = LoadOptions::default();
     if args.no_key_check {
         options.checks = PointChecks::Unchecked;
     }
-    let loaded = format::load_proving_key(&args.key, r1cs, &options)?;
+    let loaded = format::load_proving_key(&args.key, r1cs, &options).map_err(|e| match e {
+        FormatError::NeedsR1cs { .. } => Failure::new(format!("{e}; give it with --r1cs")),
+        e => e.into(),
+    })?;
     for note in loaded.notes.iter().filter(|note| !matches!(note, Note::Remembered { .. })) {
         out.note(format_args!("{}: {note}", args.key.display()));
     }
@@ -90,14 +106,20 @@ fn prove<R: Reduction>(
     args: &args::Prove,
     opened: &Opened,
     prover: &Prover<'_, Host, R>,
-    assignment: impl FnOnce() -> Result<Assignment, prestage_groth16::Error>,
+    assignment: impl FnOnce() -> Result<Assignment, Groth16Error>,
     options: Options,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let progress = out.progress("proving");
     // The account of time begins with the proof, not with the loading of the key.
     drop(opened.recorder.take());
-    let assignment = host_work(&opened.device, WorkerId(0), "evaluate a, b, c", assignment)?;
+    let assignment = host_work(&opened.device, WorkerId(0), "evaluate a, b, c", assignment).map_err(|e| {
+        let file = match (&e, &args.r1cs) {
+            (Groth16Error::OtherCircuit { .. }, Some(r1cs)) => r1cs,
+            _ => &args.witness,
+        };
+        Failure::at(file.display(), &e)
+    })?;
     let file = |path: &Path| path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let about = About {
         scenario: format!("prove {}", file(&args.key)),
@@ -140,7 +162,7 @@ fn prove<R: Reduction>(
     };
     out.line(format_args!(
         "proved and verified on {} in {} (policy {}: {}); wrote {}",
-        answer.device,
+        opened.shown,
         report.times.wall(),
         answer.policy,
         answer.reason,
@@ -155,13 +177,17 @@ fn prove<R: Reduction>(
 /// A proof that does not verify is nearly always a witness of something else; the circuit would say where.
 fn advise(args: &args::Prove, error: Error) -> Failure {
     match &error {
-        Error::Groth16(prestage_groth16::Error::NotVerified) if args.r1cs.is_some() && !args.no_check => {
+        Error::Groth16(Groth16Error::NotVerified) if args.r1cs.is_some() && !args.no_check => {
             Failure::new(format!(
-                "{}: the proof does not verify although the witness satisfies the circuit: the key is damaged or is not of this circuit",
+                "{}: the proof does not verify although the witness satisfies the circuit: the key is damaged or is \
+                 not of this circuit",
                 args.key.display()
             ))
+            .field("verified", false)
         }
-        Error::Groth16(prestage_groth16::Error::NotVerified) => Failure::at(args.witness.display(), &error),
+        Error::Groth16(Groth16Error::NotVerified) => {
+            Failure::at(args.witness.display(), &error).field("verified", false)
+        }
         _ => error.into(),
     }
 }

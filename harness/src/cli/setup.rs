@@ -3,8 +3,8 @@
 use prestage_groth16::{Libsnark, ProvingKey, format, setup, setup_insecure_from_seed};
 use serde::Serialize;
 
-use super::args;
 use super::output::{Failure, Output};
+use super::{args, files};
 
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -19,7 +19,9 @@ struct Answer {
 
 /// Runs the verb.
 pub(super) fn run(args: &args::Setup, out: &mut Output) -> Result<(), Failure> {
-    let seed = args.insecure_seed.as_deref().map(seed).transpose()?;
+    let outputs = [("--key", args.key.as_path()), ("--vkey", args.vkey.as_path())];
+    files::can_write(&outputs, &[("--r1cs", &args.r1cs)])?;
+    let seed = args.insecure_seed.map(|seed| seed.0);
     let r1cs = format::load_r1cs(&args.r1cs)?;
     let key: ProvingKey<Libsnark> = {
         let _progress = out.progress("setup");
@@ -52,20 +54,4 @@ pub(super) fn run(args: &args::Setup, out: &mut Output) -> Result<(), Failure> {
         answer.constraints, answer.public_inputs, answer.domain, answer.key, answer.vkey
     ));
     out.json(&answer)
-}
-
-/// Up to 64 hex digits, right-aligned in 32 bytes.
-fn seed(text: &str) -> Result<[u8; 32], Failure> {
-    let bad = || Failure::new(format!("--insecure-seed `{text}`: write 1 to 64 hex digits"));
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    if digits.is_empty() || digits.len() > 64 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(bad());
-    }
-    let padded = format!("{digits:0>64}");
-    let mut seed = [0; 32];
-    for (byte, pair) in seed.iter_mut().zip(padded.as_bytes().chunks_exact(2)) {
-        let pair = std::str::from_utf8(pair).map_err(|_| bad())?;
-        *byte = u8::from_str_radix(pair, 16).map_err(|_| bad())?;
-    }
-    Ok(seed)
 }

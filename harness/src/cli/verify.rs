@@ -24,7 +24,8 @@ pub(super) fn run(args: &args::Verify, out: &mut Output) -> Result<(), Failure> 
         return Err(Failure::new(format!(
             "{}: the proof is not valid for these public inputs under this key",
             args.proof.display()
-        )));
+        ))
+        .field("valid", false));
     }
     out.line(format_args!("valid"));
     out.json(&Answer { valid, public_inputs: public.len() })

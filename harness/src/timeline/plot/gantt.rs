@@ -13,6 +13,9 @@ use crate::timeline::{IdleCause, Report, Timeline};
 
 /// Bars narrower than this are drawn together with their neighbours of the same colour.
 const NARROW: f64 = 0.6;
+/// What a bar is drawn wide at least, so that a short copy or a short call beside minutes of work is seen at all. Not
+/// on the compute lane: there, width is the message.
+const SEEN: f64 = 1.2;
 
 #[derive(Clone, Debug)]
 struct Bar {
@@ -31,6 +34,8 @@ struct Lane {
     /// When this worker holds the turn.
     held: Vec<(Nanos, Nanos)>,
     row_height: f64,
+    /// Least width of a bar.
+    least: f64,
 }
 
 /// Gives each kind of work a tone, in order of first use: by the first word of its name.
@@ -88,7 +93,7 @@ fn worker_lane(timeline: &Timeline, worker: WorkerId) -> Lane {
             _ => {}
         }
     }
-    Lane { name: worker.to_string(), bars, held, row_height: 20.0 }
+    Lane { name: worker.to_string(), bars, held, row_height: 20.0, least: SEEN }
 }
 
 fn lanes(timeline: &Timeline) -> Vec<Lane> {
@@ -96,12 +101,17 @@ fn lanes(timeline: &Timeline) -> Vec<Lane> {
     let compute = timeline.on(Track::Compute).map(|s| bar(s, tones.of(&s.name))).collect();
     let copy = palette::of(IdleCause::Transfer);
     let copies = |track| timeline.on(track).map(|s| bar(s, copy)).collect();
-    let device =
-        |name: &str, bars, row_height| Lane { name: name.into(), bars, held: Vec::new(), row_height };
+    let device = |name: &str, bars, row_height, least| Lane {
+        name: name.into(),
+        bars,
+        held: Vec::new(),
+        row_height,
+        least,
+    };
     let mut lanes = vec![
-        device("compute", compute, 34.0),
-        device("H2D", copies(Track::Upload), 20.0),
-        device("D2H", copies(Track::Download), 20.0),
+        device("compute", compute, 34.0, 0.3),
+        device("H2D", copies(Track::Upload), 20.0, SEEN),
+        device("D2H", copies(Track::Download), 20.0, SEEN),
     ];
     lanes.extend(timeline.workers().into_iter().map(|worker| worker_lane(timeline, worker)));
     lanes
@@ -253,9 +263,10 @@ fn draw_bars(
     #[allow(clippy::cast_precision_loss)]
     let y_of = |r: usize| top + row * r as f64 + 1.5;
     let h = row - 3.0;
+    let least = lane.least;
     let flush = |scene: &mut Scene, r: usize, run: Option<Run>| {
         if let Some((left, right, ink, count)) = run {
-            scene.rect(left, y_of(r), (right - left).max(0.3), h, ink);
+            scene.rect(left, y_of(r), (right - left).max(least), h, ink);
             scene.tip(format!("{count} short {}", if count == 1 { "span" } else { "spans" }));
         }
     };
@@ -277,7 +288,7 @@ fn draw_bars(
             continue;
         }
         flush(scene, r, last[r].take());
-        draw_bar(scene, fonts, bar, (left, right), y_of(r), h);
+        draw_bar(scene, fonts, bar, (left, right.max(left + least)), y_of(r), h);
     }
     for (r, run) in last.into_iter().enumerate() {
         flush(scene, r, run);

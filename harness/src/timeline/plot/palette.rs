@@ -36,11 +36,12 @@ pub(super) const PLATE: Ink = Ink { rgb: (255, 255, 255), alpha: 0.88, class: So
 pub(super) const HELD: Ink = neutral((70, 76, 86), "held");
 
 /// Tones of device work, used in turn so that neighbouring phases can be told apart.
-pub(in crate::timeline) const WORK: [Ink; 4] = [
+pub(in crate::timeline) const WORK: [Ink; 5] = [
     neutral((55, 71, 92), "work0"),
     neutral((88, 107, 131), "work1"),
     neutral((38, 50, 66), "work2"),
     neutral((116, 134, 156), "work3"),
+    neutral((146, 161, 180), "work4"),
 ];
 
 /// Resident, direct, pooled, retained: from dark to light.

@@ -1,0 +1,15 @@
+//! The binary `prestage` from outside: arguments in; files, lines and exit statuses out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod command;
+
+mod circuits;
+mod demo;
+mod doctor;
+mod keys;
+mod kill;
+mod manifest;
+mod outputs;
+mod session;
+mod usage;
+mod witness;
