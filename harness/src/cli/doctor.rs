@@ -122,8 +122,10 @@ fn cards() -> Vec<Finding> {
         Ok(found) => found,
         Err(e) => return vec![Finding::missing("NVIDIA driver", e.to_string(), HINT)],
     };
-    let driver =
-        Finding::found("NVIDIA driver", format!("for CUDA {}, cards: {}", found.version, found.devices.len()));
+    let driver = Finding::found(
+        "NVIDIA driver",
+        format!("for CUDA {}, cards: {}", found.version, found.devices.len()),
+    );
     let card = |d: prestage_vram::cuda::Found| {
         let free = d.free.map_or_else(|e| format!("no context: {e}"), |free| format!("{free} free"));
         let (major, minor) = d.compute;
