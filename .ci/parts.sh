@@ -64,7 +64,7 @@ part_features() {
 # snarkjs verifies our proofs, we verify snarkjs' proofs, and damaged files are refused.
 part_clients() {
     cargo build --release --quiet -p prestage-harness
-    scripts/clients.sh target/release/prestage "$tools/npm/node_modules/snarkjs/build/cli.cjs"
+    scripts/clients.sh "${CARGO_TARGET_DIR:-target}/release/prestage" "$tools/npm/node_modules/snarkjs/build/cli.cjs"
     cargo test --quiet -p prestage-peers
 }
 
