@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::{Bytes, Nanos, Refused, WorkerId};
+use crate::{Bytes, Class, Nanos, Reading, Refused, WorkerId};
 
 /// Where a span is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +103,44 @@ impl Level {
     }
 }
 
+/// What a worker did to the account or its turn. A schedule can be written down from these alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// It was granted the turn.
+    Enter,
+    /// It moved on to the computing half of its turn.
+    Compute,
+    /// It gave the turn back.
+    Leave,
+    /// Memory was granted.
+    Take {
+        /// Number of the lease.
+        lease: u64,
+        /// What it is for.
+        label: &'static str,
+        /// Its size.
+        bytes: Bytes,
+        /// How it is allocated.
+        class: Class,
+        /// Whether it outlives the turn.
+        resident: bool,
+    },
+    /// A lease was given back.
+    Give {
+        /// Its number.
+        lease: u64,
+        /// Whether the device had given the memory.
+        backed: bool,
+    },
+    /// It waited for its queues: what they freed is free.
+    Drain,
+    /// It trimmed the pool.
+    Trim,
+    /// The device said something new about its memory, at the last turn or trim.
+    Read(Reading),
+}
+
 /// What the recorder keeps.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -129,6 +167,16 @@ pub enum Event {
         label: Cow<'static, str>,
         /// The account after it.
         level: Level,
+    },
+    /// A worker changed the account or its turn. Where the level changed, [`Event::Level`] comes right after. Emitted while
+    /// the account is locked, so that the order of these is the order of the changes, whatever the clock says.
+    Change {
+        /// When.
+        at: Nanos,
+        /// Who; of a reading the last who asked.
+        worker: WorkerId,
+        /// What.
+        change: Change,
     },
     /// A request for memory was refused, after synchronising, trimming and one retry.
     Refusal {

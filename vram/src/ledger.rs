@@ -19,7 +19,7 @@ pub(crate) use state::{Request, Ticket};
 use state::{State, TurnState, Verdict};
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock};
-use crate::{Bytes, Error, Event, Holding, Level, Locked, Nanos, Op, Refused};
+use crate::{Bytes, Change, Error, Event, Holding, Level, Locked, Nanos, Op, Refused};
 
 struct Inner {
     state: Mutex<State>,
@@ -118,6 +118,10 @@ impl Ledger {
         self.emit(Event::Level { at: self.now(), label: label.into(), level: state.level() });
     }
 
+    fn tell(&self, worker: WorkerId, change: Change) {
+        self.emit(Event::Change { at: self.now(), worker, change });
+    }
+
     /// The time that events carry.
     #[must_use]
     pub fn now(&self) -> Nanos {
@@ -173,6 +177,12 @@ impl Ledger {
         self.lock().reading
     }
 
+    /// What it was opened with.
+    #[must_use]
+    pub fn config(&self) -> &LedgerConfig {
+        &self.0.config
+    }
+
     /// The margin in bytes.
     #[must_use]
     pub fn margin(&self) -> Bytes {
@@ -208,6 +218,7 @@ impl Ledger {
         let mut state = self.lock();
         if state.reading != reading {
             state.reading = reading;
+            self.tell(state.asked, Change::Read(reading));
             self.show(&state, "reading");
             self.touch(&mut state);
         }
@@ -242,8 +253,9 @@ impl Ledger {
 
     /// The turn has waited for its queues: what the pool holds past its threshold is back with the device.
     /// Returns the bytes that came back.
-    pub(crate) fn drain_ends(&self, ticket: Ticket) -> Bytes {
+    pub(crate) fn drain_ends(&self, ticket: Ticket, worker: WorkerId) -> Bytes {
         let mut state = self.lock();
+        self.tell(worker, Change::Drain);
         if state.is_oldest(ticket) {
             state.draining = Bytes::ZERO;
         }
@@ -251,8 +263,10 @@ impl Ledger {
     }
 
     /// The pool was trimmed: it retains only what is still to be freed. Returns the bytes that came back.
-    pub(crate) fn trimmed(&self) -> Bytes {
+    pub(crate) fn trimmed(&self, worker: WorkerId) -> Bytes {
         let mut state = self.lock();
+        state.asked = worker;
+        self.tell(worker, Change::Trim);
         self.shrink(&mut state, Bytes::ZERO, "trim")
     }
 
@@ -267,6 +281,11 @@ impl Ledger {
     }
 
     // The turn: a line, and two halves that at most one worker each is in.
+
+    /// A ticket of its own for someone who takes memory without a turn, as replayed schedules may. It stands in no line.
+    pub(crate) fn outside(&self) -> Ticket {
+        Ticket(self.lock().number())
+    }
 
     pub(crate) fn join(&self) -> Ticket {
         let mut state = self.lock();
@@ -288,6 +307,8 @@ impl Ledger {
             state.computing = Some(ticket);
         }
         state.turns.insert(ticket, TurnState { worker, ..TurnState::default() });
+        state.asked = worker;
+        self.tell(worker, Change::Enter);
         self.touch(&mut state);
         true
     }
@@ -301,6 +322,9 @@ impl Ledger {
         state.computing = Some(ticket);
         if state.staging == Some(ticket) && self.0.config.ahead {
             state.staging = None;
+            if let Some(turn) = state.turns.get(&ticket) {
+                self.tell(turn.worker, Change::Compute);
+            }
             self.touch(&mut state);
         }
         true
@@ -322,7 +346,9 @@ impl Ledger {
             state.draining += pending;
             state.draining = Bytes::ZERO;
         }
-        state.turns.remove(&ticket);
+        if let Some(turn) = state.turns.remove(&ticket) {
+            self.tell(turn.worker, Change::Leave);
+        }
         self.touch(&mut state);
     }
 
@@ -378,18 +404,21 @@ impl Ledger {
     }
 
     fn grant(&self, state: &mut State, ticket: Ticket, request: &Request) -> Lease {
-        let (id, worker) = state.book(ticket, request);
-        self.show(state, request.label);
-        Lease::new(self, id, ticket, worker, request)
+        let lease = state.book(ticket, request);
+        let Request { label, bytes, class, resident, .. } = *request;
+        self.tell(request.worker, Change::Take { lease, label, bytes, class, resident });
+        self.show(state, label);
+        Lease::new(self, lease, ticket, request)
     }
 
     fn is_oldest(&self, ticket: Ticket) -> bool {
         self.lock().is_oldest(ticket)
     }
 
-    fn release(&self, id: u64, backed: bool) {
+    fn release(&self, lease: u64, worker: WorkerId, backed: bool) {
         let mut state = self.lock();
-        if let Some(label) = state.unbook(id, backed) {
+        if let Some(label) = state.unbook(lease, backed) {
+            self.tell(worker, Change::Give { lease, backed });
             self.show(&state, label);
             self.touch(&mut state);
         }

@@ -16,6 +16,7 @@ mod device;
 mod engine;
 mod memory;
 mod queue;
+mod unruled;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use card::{CallCost, Card, CardError, KernelCost, Link, MemoryCost, PRESETS};
 pub use memory::{OutOfMemory, Usage};
 pub use queue::{SimMark, SimQueue};
+pub use unruled::{Unruled, Wanted};
 
 use self::baton::Baton;
 use self::engine::Engine;

@@ -258,6 +258,10 @@ impl<'d, D: Device> Turn<'d, D> {
         Ok(Buf::new(device, block, lease, len, queue.clone()))
     }
 
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
     /// Waits for this turn's queues and trims the pool, in this order, since a pool gives back only what has been
     /// freed in fact. Returns what came back to the device.
     ///
@@ -326,7 +330,7 @@ impl<'d, D: Device> Turn<'d, D> {
             let end = self.device.drain(queue);
             first = first.and(end);
         }
-        let freed = ledger.drain_ends(self.ticket);
+        let freed = ledger.drain_ends(self.ticket, self.worker);
         let (worker, start, end) = (self.worker, asked, self.device.now());
         // On the way to a refusal each step is an event, however short.
         if end > start || cause == Cause::Alloc {
@@ -348,7 +352,8 @@ impl<'d, D: Device> Turn<'d, D> {
             .ok_or(Error::TooLong { elements: len, size: size_of::<T>() })?;
         let real = Bytes::of::<T>(len);
         let bytes = self.device.charge(real, stated);
-        Ok(Request { label, bytes, real, class, phase: self.phase.get(), resident })
+        let (phase, worker) = (self.phase.get(), self.worker);
+        Ok(Request { label, bytes, real, class, phase, resident, worker })
     }
 
     fn place(&self, request: &Request, queue: &D::Queue) -> Result<(D::Block, Lease), Error> {
@@ -409,7 +414,7 @@ impl<'d, D: Device> Turn<'d, D> {
         let ledger = self.device.ledger();
         let start = self.device.now();
         self.device.trim()?;
-        let freed = synchronised + ledger.trimmed();
+        let freed = synchronised + ledger.trimmed(self.worker);
         self.memory_call("trim", start, freed);
         ledger.emit(Event::Trim { at: self.device.now(), worker: self.worker, freed });
         ledger.refresh(self.device.reading()?);

@@ -36,6 +36,8 @@ pub(super) enum Verb {
     Prove(Prove),
     /// Verify a proof; exit status 0 means valid
     Verify(Verify),
+    /// Replay a script of memory and work on a simulated card, and say what was refused
+    Replay(Replay),
 }
 
 impl Verb {
@@ -48,6 +50,7 @@ impl Verb {
             Self::Setup(v) => v.json,
             Self::Prove(v) => v.json,
             Self::Verify(v) => v.json,
+            Self::Replay(v) => v.json,
         }
     }
 }
@@ -175,6 +178,33 @@ pub(super) struct Prove {
     /// Answer as JSON on stdout
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+pub(super) struct Replay {
+    /// The script: a TOML file, or the name of one that ships with prestage: c1 to c6
+    #[arg(value_name = "SCRIPT")]
+    pub(super) script: String,
+    /// Simulated card: sim:PRESET or sim:PATH.toml, with an optional cap such as sim:cascade-16g@12GiB
+    #[arg(long, default_value = "sim:cascade-16g", value_name = "D")]
+    pub(super) device: DeviceSpec,
+    /// Give a value of the script's [set] another amount, e.g. msm_scratch=0.36GiB; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(super) set: Vec<(String, String)>,
+    /// Folder for the picture (.svg), the events (.csv) and the script as it was replayed (.toml)
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// Answer as JSON on stdout
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write name=value".into()),
+    }
 }
 
 /// Arguments of `verify`.

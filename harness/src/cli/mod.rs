@@ -7,6 +7,7 @@ mod doctor;
 mod files;
 mod output;
 mod prove;
+mod replay;
 mod setup;
 mod verify;
 
@@ -34,6 +35,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Setup(args) => setup::run(args, &mut out),
         Verb::Prove(args) => prove::run(args, &mut out),
         Verb::Verify(args) => verify::run(args, &mut out),
+        Verb::Replay(args) => replay::run(args, &mut out),
     };
     match outcome.and_then(|()| out.end()) {
         Ok(()) => ExitCode::SUCCESS,

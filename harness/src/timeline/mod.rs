@@ -19,7 +19,7 @@ mod verified;
 pub use csv::csv;
 pub use idle::{ByCause, Gap, Idle, IdleCause, LAUNCH_LIMIT, Piece};
 pub use page::page;
-pub use plot::{png, svg};
+pub use plot::{png, schedule, svg};
 pub use recorder::{Recorder, Timeline};
 pub use report::{Bin, Key, Load, LongGap, Phase, Plan, RefusalNote, Report, Sample, UNATTRIBUTED_PERMILLE};
 pub use save::{Saved, save, write_atomic};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use prestage_vram::{Bytes, Event, Nanos, Span, Track};
+use prestage_vram::{Bytes, Event, Level, Nanos, Span, Track};
 use serde::{Deserialize, Serialize};
 
 use super::{ByCause, Gap, Idle, IdleCause, Timeline, Times, Verified};
@@ -191,25 +191,13 @@ impl Report {
         let idle = timeline.idle();
         let times = Times::from(&idle);
         let first = idle.first;
-        let memory: Vec<Sample> = timeline
-            .memory()
-            .into_iter()
-            .map(|(at, level)| Sample {
-                at_ns: at.since(first).get(),
-                resident: level.resident.get(),
-                direct: level.direct.get(),
-                pooled: level.pooled.get(),
-                retained: level.retained.get(),
-                usable: level.usable.get(),
-                budget: level.budget.get(),
-            })
-            .collect();
+        let memory = samples(timeline, first);
         Self {
             key,
             verified,
             times,
             proofs_per_minute: per_minute(verified.proofs(), times.wall()),
-            peak_bytes: memory.iter().map(|s| s.used().get()).max().unwrap_or(0),
+            peak_bytes: peak(&memory),
             parameters: BTreeMap::new(),
             plans: Vec::new(),
             phases: Vec::new(),
@@ -220,6 +208,10 @@ impl Report {
             events: timeline.events().len() as u64,
             recording_ns: timeline.overhead().get(),
         }
+    }
+
+    pub(super) fn account(&self) -> Account<'_> {
+        Account::new(&self.memory, &self.refusals, self.times.wall())
     }
 
     /// Adds a parameter of the run.
@@ -301,6 +293,39 @@ impl Report {
     }
 }
 
+/// What the picture of the memory needs to know.
+#[derive(Clone, Copy)]
+pub(super) struct Account<'a> {
+    pub(super) memory: &'a [Sample],
+    pub(super) refusals: &'a [RefusalNote],
+    pub(super) peak_bytes: u64,
+    pub(super) wall: Nanos,
+}
+
+impl<'a> Account<'a> {
+    pub(super) fn new(memory: &'a [Sample], refusals: &'a [RefusalNote], wall: Nanos) -> Self {
+        Self { memory, refusals, peak_bytes: peak(memory), wall }
+    }
+}
+
+fn peak(memory: &[Sample]) -> u64 {
+    memory.iter().map(|s| s.used().get()).max().unwrap_or(0)
+}
+
+/// The account after each change, since `first`.
+pub(super) fn samples(timeline: &Timeline, first: Nanos) -> Vec<Sample> {
+    let sample = |(at, level): (Nanos, Level)| Sample {
+        at_ns: at.since(first).get(),
+        resident: level.resident.get(),
+        direct: level.direct.get(),
+        pooled: level.pooled.get(),
+        retained: level.retained.get(),
+        usable: level.usable.get(),
+        budget: level.budget.get(),
+    };
+    timeline.memory().into_iter().map(sample).collect()
+}
+
 /// To a thousandth, so that the number survives its decimal form.
 fn per_minute(proofs: u64, wall: Nanos) -> f64 {
     let minutes = wall.as_ms() / 60e3;
@@ -309,7 +334,8 @@ fn per_minute(proofs: u64, wall: Nanos) -> f64 {
     if minutes > 0.0 { (1e3 * proofs / minutes).round() / 1e3 } else { 0.0 }
 }
 
-fn refusals(timeline: &Timeline, first: Nanos) -> Vec<RefusalNote> {
+/// Every refusal, since `first`.
+pub(super) fn refusals(timeline: &Timeline, first: Nanos) -> Vec<RefusalNote> {
     let notes = timeline.events().iter().filter_map(|event| match event {
         Event::Refusal { at, refused } => Some(RefusalNote {
             at_ns: at.since(first).get(),

@@ -20,8 +20,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    pub(super) fn new(ledger: &Ledger, id: u64, ticket: Ticket, worker: WorkerId, request: &Request) -> Self {
-        let Request { label, bytes, class, resident, .. } = *request;
+    pub(super) fn new(ledger: &Ledger, id: u64, ticket: Ticket, request: &Request) -> Self {
+        let Request { label, bytes, class, resident, worker, .. } = *request;
         Self { id, bytes, class, label, worker, resident, backed: false, ticket, ledger: ledger.clone() }
     }
 
@@ -76,6 +76,6 @@ impl fmt::Debug for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.ledger.release(self.id, self.backed);
+        self.ledger.release(self.id, self.worker, self.backed);
     }
 }

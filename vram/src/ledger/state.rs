@@ -25,6 +25,8 @@ pub(crate) struct Request {
     pub(crate) phase: &'static str,
     /// Whether it outlives the turn.
     pub(crate) resident: bool,
+    /// Who asks.
+    pub(crate) worker: WorkerId,
 }
 
 #[derive(Debug)]
@@ -91,6 +93,8 @@ pub(super) struct State {
     pub(super) turns: BTreeMap<Ticket, TurnState>,
     pub(super) staging: Option<Ticket>,
     pub(super) computing: Option<Ticket>,
+    /// Who entered or trimmed last.
+    pub(super) asked: WorkerId,
     pub(super) poisoned: Option<String>,
     /// Counts changes that someone may be waiting for.
     pub(super) generation: u64,
@@ -189,7 +193,7 @@ impl State {
             retained: self.retained,
             budget: level.budget,
             empty: self.empty(),
-            worker: self.turns.get(&ticket).map(|t| t.worker).unwrap_or_default(),
+            worker: request.worker,
             phase: request.phase,
             never: self.never_fits(request),
             held: self.entries.values().map(|e| e.holding.clone()).collect(),
@@ -197,14 +201,13 @@ impl State {
         })
     }
 
-    /// Books a granted request and returns the number of its lease and whose it is.
-    pub(super) fn book(&mut self, ticket: Ticket, request: &Request) -> (u64, WorkerId) {
+    /// Books a granted request and returns the number of its lease.
+    pub(super) fn book(&mut self, ticket: Ticket, request: &Request) -> u64 {
         self.retained = self.retained.saturating_sub(self.reuse(ticket, request));
         let excess = (self.pending + self.draining).saturating_sub(self.retained);
         self.pending = self.pending.saturating_sub(excess.saturating_sub(self.draining));
         self.draining = self.draining.saturating_sub(excess);
 
-        let worker = self.turns.get(&ticket).map(|t| t.worker).unwrap_or_default();
         if request.resident {
             self.resident += request.bytes;
             if request.class == Class::Pooled {
@@ -224,13 +227,13 @@ impl State {
         let holding = Holding {
             label: request.label,
             bytes: request.bytes,
-            worker: (!request.resident).then_some(worker),
+            worker: (!request.resident).then_some(request.worker),
             phase: request.phase,
             class: request.class,
         };
         let id = self.number();
         self.entries.insert(id, Entry { holding, ticket });
-        (id, worker)
+        id
     }
 
     /// Takes a lease out of the books. `None` when it is not there. Only memory that the device has given

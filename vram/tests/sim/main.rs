@@ -6,6 +6,7 @@ mod cards;
 mod memory;
 mod random;
 mod time;
+mod unruled;
 mod workers;
 
 use std::sync::{Arc, Mutex};

@@ -7,6 +7,7 @@ use super::palette::{self, ALARM, GRID, Ink, MUTED, TEXT, WORK};
 use super::scale::{decimal_step, in_unit, percent, time, unit_for};
 use super::scene::{Scene, Type};
 use super::{gantt, memory, panels};
+use crate::timeline::report::{Account, refusals, samples};
 use crate::timeline::{IdleCause, Report, Timeline};
 
 /// Width of the picture and its margins.
@@ -260,16 +261,16 @@ fn lanes_and_memory(
     fonts: &Fonts,
     top: f64,
 ) -> f64 {
-    let bottom = gantt::draw(scene, report, timeline, axis, fonts, top);
+    let bottom = gantt::draw(scene, &report.longest, timeline, axis, fonts, top);
     axis.draw(scene, bottom);
     let bottom = gantt::legend(scene, timeline, fonts, bottom + 40.0);
-    let bottom = memory::draw(scene, report, axis, fonts, bottom + 24.0);
+    let bottom = memory::draw(scene, report.account(), axis, fonts, bottom + 24.0);
     match one_turn(timeline, axis.first) {
         Some((turn, axis)) => {
             let (from, to) = (turn.start.since(axis.first), turn.end.since(axis.first));
             let text = format!("One turn, enlarged: {}, from {} to {}", turn.worker, time(from), time(to));
             scene.text(LANES, bottom + 34.0, text, Type::new(13.5, TEXT).bold());
-            let bottom = gantt::draw(scene, report, timeline, axis, fonts, bottom + 72.0);
+            let bottom = gantt::draw(scene, &report.longest, timeline, axis, fonts, bottom + 72.0);
             axis.draw(scene, bottom);
             bottom + 20.0
         }
@@ -297,6 +298,26 @@ pub(super) fn full(report: &Report, timeline: &Timeline, fonts: &Fonts) -> Scene
     let y = wall_bar(&mut scene, report, fonts, y);
     let y = lanes_and_memory(&mut scene, report, timeline, axis, fonts, y + 34.0);
     scene.height = panels::draw(&mut scene, report, fonts, y + 34.0) + 20.0;
+    scene
+}
+
+/// Lanes and memory of a schedule that proves nothing, under a headline of its own.
+pub(super) fn schedule(headline: &str, about: &str, timeline: &Timeline, fonts: &Fonts) -> Scene {
+    let mut scene = Scene::new(WIDTH, headline.to_owned());
+    let (first, last) = timeline.extent();
+    let (memory, refusals) = (samples(timeline, first), refusals(timeline, first));
+    let account = Account::new(&memory, &refusals, last.since(first));
+    let axis = Axis { first, from: 0, span: account.wall.get() };
+    for (text, y, style) in
+        [(headline, 36.0, Type::new(20.0, TEXT).bold()), (about, 58.0, Type::new(12.5, MUTED))]
+    {
+        let (text, size) = fit(fonts, text, style.size, style.bold, RIGHT - LEFT);
+        scene.text(LEFT, y, text, Type { size, ..style });
+    }
+    let bottom = gantt::draw(&mut scene, &[], timeline, axis, fonts, 84.0);
+    axis.draw(&mut scene, bottom);
+    let bottom = gantt::legend(&mut scene, timeline, fonts, bottom + 40.0);
+    scene.height = memory::draw(&mut scene, account, axis, fonts, bottom + 24.0) + 20.0;
     scene
 }
 

@@ -9,7 +9,7 @@ use super::scale::time;
 use super::scene::{Scene, Type};
 use crate::timeline::lanes::rows;
 use crate::timeline::trace::wait_name;
-use crate::timeline::{IdleCause, Report, Timeline};
+use crate::timeline::{IdleCause, LongGap, Timeline};
 
 /// Bars narrower than this are drawn together with their neighbours of the same colour.
 const NARROW: f64 = 0.6;
@@ -120,7 +120,7 @@ fn lanes(timeline: &Timeline) -> Vec<Lane> {
 /// Draws the lanes from `top` and returns where they end.
 pub(super) fn draw(
     scene: &mut Scene,
-    report: &Report,
+    longest: &[LongGap],
     timeline: &Timeline,
     axis: Axis,
     fonts: &Fonts,
@@ -176,7 +176,7 @@ pub(super) fn draw(
         }
         y += h + APART;
     }
-    numbers(scene, report, axis, top);
+    numbers(scene, longest, axis, top);
     bottom
 }
 
@@ -323,10 +323,9 @@ fn draw_bar(scene: &mut Scene, fonts: &Fonts, bar: &Bar, (left, right): (f64, f6
 }
 
 /// Numbers over the longest gaps, moved apart where they would touch.
-fn numbers(scene: &mut Scene, report: &Report, axis: Axis, top: f64) {
+fn numbers(scene: &mut Scene, longest: &[LongGap], axis: Axis, top: f64) {
     const APART: f64 = 19.0;
-    let mut marks: Vec<(f64, usize, String)> = report
-        .longest
+    let mut marks: Vec<(f64, usize, String)> = longest
         .iter()
         .enumerate()
         .filter(|(_, gap)| axis.shows_since(gap.start_ns, gap.end_ns))

@@ -7,7 +7,8 @@ use super::font::Fonts;
 use super::palette::{ALARM, GRID, Ink, LANE, MEMORY, MUTED, PAPER, TEXT};
 use super::scale::{binary_step, short_bytes};
 use super::scene::{Scene, Type};
-use crate::timeline::{Report, Sample};
+use crate::timeline::Sample;
+use crate::timeline::report::Account;
 
 const HEIGHT: f64 = 150.0;
 /// One amount of a sample.
@@ -21,17 +22,17 @@ const CLASSES: [(&str, Amount); 4] = [
 ];
 
 /// The amounts that the axis shows: a card that is hardly used shows its use, not its size.
-fn top_of(report: &Report) -> u64 {
-    let peak = report.peak_bytes;
-    let wanted = report.refusals.iter().map(|r| r.need_bytes).max().unwrap_or(0);
-    let usable = report.memory.iter().map(|s| s.usable).max().unwrap_or(0);
+fn top_of(account: Account<'_>) -> u64 {
+    let peak = account.peak_bytes;
+    let wanted = account.refusals.iter().map(|r| r.need_bytes).max().unwrap_or(0);
+    let usable = account.memory.iter().map(|s| s.usable).max().unwrap_or(0);
     if peak.max(wanted) > usable / 5 || peak == 0 { peak.max(usable) } else { peak + peak / 3 }.max(1)
 }
 
 /// One value over time as steps; samples that fall on the same spot are drawn once, by the largest.
-fn steps(report: &Report, axis: Axis, value: impl Fn(&Sample) -> u64) -> Vec<(f64, u64)> {
+fn steps(account: Account<'_>, axis: Axis, value: impl Fn(&Sample) -> u64) -> Vec<(f64, u64)> {
     let mut out: Vec<(f64, u64)> = Vec::new();
-    for sample in &report.memory {
+    for sample in account.memory {
         let (x, v) = (axis.x_of(sample.at_ns), value(sample));
         match out.last() {
             Some((_, last)) if *last == v => {}
@@ -42,12 +43,12 @@ fn steps(report: &Report, axis: Axis, value: impl Fn(&Sample) -> u64) -> Vec<(f6
 }
 
 /// Draws the panel from `top` and returns where it ends.
-pub(super) fn draw(scene: &mut Scene, report: &Report, axis: Axis, fonts: &Fonts, top: f64) -> f64 {
+pub(super) fn draw(scene: &mut Scene, account: Account<'_>, axis: Axis, fonts: &Fonts, top: f64) -> f64 {
     let bottom = top + HEIGHT;
-    let most = top_of(report);
+    let most = top_of(account);
     #[allow(clippy::cast_precision_loss)]
     let y = |bytes: u64| bottom - (bytes as f64 / most as f64).min(1.0) * (HEIGHT - 14.0);
-    if report.memory.is_empty() && report.refusals.is_empty() {
+    if account.memory.is_empty() && account.refusals.is_empty() {
         scene.text(LANES, top + 12.0, "memory of the device: nothing was recorded", Type::new(12.0, MUTED));
         return top + 20.0;
     }
@@ -60,29 +61,29 @@ pub(super) fn draw(scene: &mut Scene, report: &Report, axis: Axis, fonts: &Fonts
         let label = if i == 0 { "0".to_owned() } else { short_bytes(i.saturating_mul(step)) };
         scene.text(LANES - 12.0, at + 4.0, label, Type::new(11.0, MUTED).right());
     }
-    let end = axis.x_of(report.times.wall().get());
-    stack(scene, report, axis, end, &y);
-    limits(scene, report, axis, end, most, &y, top, fonts);
-    for refusal in &report.refusals {
+    let end = axis.x_of(account.wall.get());
+    stack(scene, account, axis, end, &y);
+    limits(scene, account, axis, end, most, &y, top, fonts);
+    for refusal in account.refusals {
         let x = axis.x_of(refusal.at_ns);
         scene.line(vec![(x, top), (x, bottom)], ALARM, 1.5);
         scene.area(vec![(x - 6.0, top - 9.0), (x + 6.0, top - 9.0), (x, top + 1.0)], ALARM);
         scene.tip(refusal.message.as_str());
     }
     scene.line(vec![(LANES, bottom), (RIGHT, bottom)], MUTED, 1.0);
-    legend(scene, report, fonts, bottom + 20.0);
+    legend(scene, account, fonts, bottom + 20.0);
     bottom + 26.0
 }
 
 /// The classes on top of each other. Each is drawn down to the bottom, the uppermost first.
-fn stack(scene: &mut Scene, report: &Report, axis: Axis, end: f64, y: &impl Fn(u64) -> f64) {
+fn stack(scene: &mut Scene, account: Account<'_>, axis: Axis, end: f64, y: &impl Fn(u64) -> f64) {
     for class in (0..CLASSES.len()).rev() {
         let upto =
             |s: &Sample| CLASSES[..=class].iter().map(|(_, of)| Bytes::new(of(s))).sum::<Bytes>().get();
-        if CLASSES[class].1(&report.memory.iter().fold(Sample::default(), largest)) == 0 {
+        if CLASSES[class].1(&account.memory.iter().fold(Sample::default(), largest)) == 0 {
             continue;
         }
-        let steps = steps(report, axis, upto);
+        let steps = steps(account, axis, upto);
         let Some(start) = steps.first().map(|(x, _)| *x) else { continue };
         let mut points = vec![(start, y(0))];
         let mut level = 0;
@@ -115,7 +116,7 @@ fn largest(a: Sample, b: &Sample) -> Sample {
 #[allow(clippy::too_many_arguments)]
 fn limits(
     scene: &mut Scene,
-    report: &Report,
+    account: Account<'_>,
     axis: Axis,
     end: f64,
     most: u64,
@@ -123,7 +124,7 @@ fn limits(
     top: f64,
     fonts: &Fonts,
 ) {
-    let Some(last) = report.memory.last() else { return };
+    let Some(last) = account.memory.last() else { return };
     let style = Type::new(11.0, TEXT);
     if last.budget > most {
         let text = format!(
@@ -140,7 +141,7 @@ fn limits(
         [("usable", |s| s.usable, last.usable, false), ("usable − margin", |s| s.budget, last.budget, true)];
     for (name, of, amount, dashed) in lines {
         let mut points: Vec<(f64, f64)> = Vec::new();
-        for (x, v) in steps(report, axis, of) {
+        for (x, v) in steps(account, axis, of) {
             points.extend(points.last().map(|(_, y)| (x, *y)));
             points.push((x, y(v)));
         }
@@ -165,7 +166,7 @@ fn limits(
     }
 }
 
-fn legend(scene: &mut Scene, report: &Report, fonts: &Fonts, base: f64) {
+fn legend(scene: &mut Scene, account: Account<'_>, fonts: &Fonts, base: f64) {
     let style = Type::new(12.0, TEXT);
     let mut x = LANES;
     let mut entry = |scene: &mut Scene, ink: Option<Ink>, text: &str| {
@@ -177,15 +178,15 @@ fn legend(scene: &mut Scene, report: &Report, fonts: &Fonts, base: f64) {
         x += fonts.width(text, 12.0, false) + 22.0;
     };
     entry(scene, None, "memory of the device:");
-    let seen = report.memory.iter().fold(Sample::default(), largest);
+    let seen = account.memory.iter().fold(Sample::default(), largest);
     for ((name, of), ink) in CLASSES.into_iter().zip(MEMORY) {
         if of(&seen) > 0 {
             entry(scene, Some(ink), name);
         }
     }
-    if !report.refusals.is_empty() {
+    if !account.refusals.is_empty() {
         entry(scene, Some(ALARM), "a request was refused");
     }
-    let peak = format!("peak {}", Bytes::new(report.peak_bytes));
+    let peak = format!("peak {}", Bytes::new(account.peak_bytes));
     scene.text(RIGHT, base, peak, style.bold().right());
 }

@@ -38,6 +38,16 @@ pub fn png(report: &Report, timeline: &Timeline) -> Result<Vec<u8>, Error> {
     raster::paint(&figure::full(report, timeline, &fonts), &fonts)
 }
 
+/// Lanes and memory of a schedule that proves nothing, so that there is no report of it: a headline, a line about it,
+/// when the lanes were taken, and the account. Busy and idle shares are not given.
+///
+/// # Errors
+/// [`Error::Draw`] when the embedded font cannot be read.
+pub fn schedule(headline: &str, about: &str, timeline: &Timeline) -> Result<String, Error> {
+    let fonts = Fonts::embedded()?;
+    vector::write(&figure::schedule(headline, about, timeline, &fonts), &fonts)
+}
+
 /// The lanes and the memory alone, for a page that says the rest in text, over an axis of `span` nanoseconds.
 pub(super) fn chart(report: &Report, timeline: &Timeline, span: u64) -> Result<String, Error> {
     let fonts = Fonts::embedded()?;

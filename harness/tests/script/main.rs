@@ -1,0 +1,7 @@
+//! Scripts: the cascade, replays of typed runs, what is no script, the verb.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod cascade;
+mod scribe;
+mod verb;
+mod words;
