@@ -6,6 +6,7 @@ use prestage_vram::{Bytes, Card, Nanos};
 use serde::Serialize;
 
 use super::args;
+use super::files;
 use super::output::{Failure, Output};
 use crate::Error;
 use crate::script::{Failure as StepFailure, Outcome, Refusal, Replay, Script};
@@ -98,6 +99,7 @@ struct ProofAnswer {
 
 /// Runs the verb: done when the replay itself worked, whatever was refused in it.
 pub(super) fn run(args: &args::Replay, out: &mut Output) -> Result<(), Failure> {
+    args.out.as_deref().map_or(Ok(()), files::can_make)?;
     let mut script = load(&args.script)?;
     for (name, value) in &args.set {
         script.set(name, value.as_str())?;

@@ -12,8 +12,8 @@ use super::{CardChanges, OnRefusal, Script, WorkerScript};
 /// Keeps what workers do to the account of a device, and passes all events on.
 ///
 /// The script has every grant, free, synchronisation, trim and turn of the run, in their order: where the next one was
-/// another worker's, that step has an `after`. It has no work and no times. Requests that were refused are left out, as
-/// are grants that the device could not fill: none of them changed what was held.
+/// another worker's, that step has an `after`. It has no work and no times. Requests that were refused are left out: they
+/// changed nothing. So are grants that the device could not fill and that were given back at once.
 ///
 /// ```
 /// use std::sync::Arc;

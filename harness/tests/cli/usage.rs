@@ -6,7 +6,7 @@ use crate::command::{Work, run};
 fn no_verb_shows_help_and_is_wrong_usage() {
     let ran = Work::new().run(&[]);
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""));
-    for verb in ["doctor", "demo", "setup", "prove", "verify"] {
+    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay"] {
         assert!(ran.stderr.contains(&format!("\n  {verb} ")), "{verb}: {}", ran.stderr);
     }
 }
@@ -19,7 +19,7 @@ fn help_and_version_are_answers() {
     for word in ["Exit status: 0", "PRESTAGE_CACHE_DIR", "verify"] {
         assert!(help.done().contains(word), "{word}");
     }
-    for verb in ["doctor", "demo", "setup", "prove", "verify"] {
+    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay"] {
         assert!(run!(work, verb, "--help").done().contains("--json"), "{verb}");
     }
     // What the help says is accepted, is.

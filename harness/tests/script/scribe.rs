@@ -90,7 +90,12 @@ fn one_turn(sim: &Sim, turn: &Turn<'_, Sim>, deeds: &[Deed]) -> Result<(), Error
             Deed::Drain => turn.drain()?,
             Deed::Trim => drop(turn.trim()?),
             Deed::Compute => turn.compute()?,
-            Deed::Foreign { mib } => sim.set_foreign(Bytes::mib(mib)),
+            // The account learns of it before the next grant: one that the card could not fill would be left out.
+            Deed::Foreign { mib } if !sim.ledger().config().ahead => {
+                sim.set_foreign(Bytes::mib(mib));
+                turn.trim()?;
+            }
+            Deed::Foreign { .. } => {}
         }
     }
     Ok(())

@@ -41,7 +41,9 @@ fn a_trim_gives_a_second_chance_only_to_those_who_ask_for_it() {
     drop(unruled.alloc(None, &scratch, &queue).unwrap());
     assert_eq!(sim.ledger().level().retained, Bytes::gib(4));
     let bc = wanted("bc", Bytes::gib(12));
-    assert!(matches!(unruled.alloc(None, &bc, &queue), Err(Error::Refused(r)) if r.retained == Bytes::gib(4)));
+    assert!(
+        matches!(unruled.alloc(None, &bc, &queue), Err(Error::Refused(r)) if r.retained == Bytes::gib(4))
+    );
     let bc = unruled.alloc(None, &Wanted { trim: true, ..bc }, &queue).unwrap();
     assert_eq!((sim.ledger().level().retained, bc.charge()), (Bytes::ZERO, Bytes::gib(12)));
 }
