@@ -42,7 +42,7 @@ pub fn statement() -> Result<Circuit, Error> {
     };
     let spend = Spend {
         value_commitment_opening: Some(opening),
-        proof_generation_key: Some(key.expsk.proof_generation_key()),
+        proof_generation_key: Some(key.expsk().proof_generation_key()),
         payment_address: Some(key.default_address().1),
         commitment_randomness: Some(jubjub::Scalar::from_bytes_wide(&wide())),
         ar: Some(jubjub::Scalar::from_bytes_wide(&wide())),
