@@ -207,6 +207,12 @@ impl Ledger {
         &self.0.locked
     }
 
+    /// Whether a second worker may stage while the first computes.
+    #[must_use]
+    pub fn ahead(&self) -> bool {
+        self.0.config.ahead
+    }
+
     /// How many turns have been asked for and not been granted yet.
     #[must_use]
     pub fn in_line(&self) -> usize {
@@ -260,6 +266,22 @@ impl Ledger {
             state.draining = Bytes::ZERO;
         }
         self.shrink(&mut state, self.0.config.threshold, "synchronise")
+    }
+
+    /// The turn has waited for its queues, and the pool keeps what was freed: turns that stage may have it now.
+    pub(crate) fn frees_passed(&self, ticket: Ticket) {
+        let mut state = self.lock();
+        if state.is_oldest(ticket) {
+            state.draining = Bytes::ZERO;
+        }
+        self.touch(&mut state);
+    }
+
+    /// Whether another worker stages beside this turn, or could if it were let in.
+    pub(crate) fn is_awaited(&self, ticket: Ticket) -> bool {
+        let state = self.lock();
+        let beside = state.staging.is_some_and(|staging| staging != ticket);
+        self.0.config.ahead && (beside || !state.line.is_empty())
     }
 
     /// The pool was trimmed: it retains only what is still to be freed. Returns the bytes that came back.

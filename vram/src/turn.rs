@@ -281,6 +281,30 @@ impl<'d, D: Device> Turn<'d, D> {
         self.settle(Cause::Sync).1
     }
 
+    /// Lets a turn that stages beside this one have what this one has freed, once the frees have executed: waits for the
+    /// work enqueued so far. Memory stays in the pool, which costs less than giving it back to the device. Does nothing
+    /// while nobody is there to use it.
+    ///
+    /// # Errors
+    /// The first failure of that work.
+    pub fn pass_on(&self) -> Result<(), Error> {
+        let ledger = self.device.ledger();
+        if !ledger.is_awaited(self.ticket) {
+            return Ok(());
+        }
+        let asked = self.device.now();
+        let marks: Vec<D::Mark> =
+            self.queues.borrow().iter().map(|queue| self.device.record(queue)).collect::<Result<_, _>>()?;
+        ledger.drain_begins(self.ticket);
+        let mut first = Ok(());
+        for mark in &marks {
+            first = first.and(self.device.synchronise(mark));
+        }
+        ledger.frees_passed(self.ticket);
+        self.waited(Cause::Sync, asked, self.device.now());
+        first
+    }
+
     /// Ends the turn: waits for its queues, surfaces late errors, lets the next worker in.
     ///
     /// # Errors
