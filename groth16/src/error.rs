@@ -36,6 +36,12 @@ pub enum Error {
         /// How many constraints the circuit has.
         n_constraints: usize,
     },
+    /// Whoever asked for the proof no longer wants it.
+    #[error("stopped before {before}")]
+    Stopped {
+        /// What would have come next.
+        before: &'static str,
+    },
     /// The finished proof does not verify and is not handed out.
     #[error(
         "the proof does not verify: the witness does not satisfy the key's circuit, or the key is damaged; \

@@ -21,11 +21,11 @@ pub use key::{
     AnyKey, Circom, Libsnark, ProvingKey, ProvingKeyParts, Query, Quotient, Reduction, Rows, VerifyingKey,
 };
 pub use matrix::{Matrix, MatrixBuilder};
-pub use plan::{Footprints, Phase, Plan, Policy, Sum};
+pub use plan::{Change, Footprints, Phase, Plan, Policy, Step, Sum};
 pub use proof::Proof;
 pub use prover::{
-    Assignment, Committed, DeviceFootprints, H, Options, Parts, Proved, Prover, Provided, Staged, commit_h,
-    prove_provided, quotient, stage, tail,
+    Assignment, Committed, Computed, DeviceFootprints, H, Options, Parts, Proved, Prover, Provided, Staged,
+    commit_h, prove_provided, quotient, stage, tail,
 };
 pub use r1cs::{R1cs, R1csBuilder, Witness};
 pub use random::Blinding;

@@ -12,6 +12,7 @@
 //! After it b and c are gone, and after the H sum a is. The sums run in batches whose scratch fits what is left.
 
 mod policy;
+mod steps;
 
 use prestage_vram::Bytes;
 
@@ -20,6 +21,7 @@ use crate::sizes::Shape;
 
 use policy::MAX_CHUNKS;
 pub use policy::Policy;
+pub use steps::{Change, Step};
 
 /// A sum shorter than this gains little from less scratch: the plan does not cut it to save memory that is free.
 const COMFORTABLE: usize = 1 << 20;
@@ -124,18 +126,46 @@ impl Plan {
         budget: Bytes,
         margin: Bytes,
     ) -> Result<Self, Error> {
+        Self::choose(policy, shape.domain, budget, |policy| {
+            Self::try_new(shape, footprints, policy, budget, margin, false)
+        })
+    }
+
+    /// As [`Plan::new`] for devices on which the next proof stages while this one computes: where it costs little, the
+    /// sums run in batches small enough that all of the next proof's polynomials fit beside them.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn ahead(
+        shape: &Shape,
+        footprints: &impl Footprints,
+        policy: Policy,
+        budget: Bytes,
+        margin: Bytes,
+    ) -> Result<Self, Error> {
+        Self::choose(policy, shape.domain, budget, |policy| {
+            Self::try_new(shape, footprints, policy, budget, margin, true)
+        })
+    }
+
+    fn choose(
+        policy: Policy,
+        domain: u64,
+        budget: Bytes,
+        try_new: impl Fn(Policy) -> Result<Self, Error>,
+    ) -> Result<Self, Error> {
         policy.check()?;
         if policy != Policy::Auto {
-            let plan = Self::try_new(shape, footprints, policy, budget, margin)?;
+            let plan = try_new(policy)?;
             return Ok(Self { reason: format!("{policy} was asked for"), ..plan });
         }
         let chunked = (1..=MAX_CHUNKS.ilog2()).map(|log| Policy::Chunked(1 << log));
         let mut passed: Option<Error> = None;
         for policy in [Policy::Full, Policy::AThenBc].into_iter().chain(chunked) {
-            if !policy.possible(shape.domain) {
+            if !policy.possible(domain) {
                 continue;
             }
-            match Self::try_new(shape, footprints, policy, budget, margin) {
+            match try_new(policy) {
                 Ok(plan) => {
                     let reason = match passed {
                         None => format!("{policy} is the largest plan and fits: {}", plan.need_of(budget)),
@@ -150,7 +180,7 @@ impl Plan {
                 Err(other) => return Err(other),
             }
         }
-        Err(passed.unwrap_or(Error::TooLarge { size: shape.domain }))
+        Err(passed.unwrap_or(Error::TooLarge { size: domain }))
     }
 
     fn try_new(
@@ -159,6 +189,7 @@ impl Plan {
         policy: Policy,
         budget: Bytes,
         margin: Bytes,
+        ahead: bool,
     ) -> Result<Self, Error> {
         let refuse = |phase, need| Err(Error::PlanRefused { policy, phase, need, free: budget, margin });
         let scale = footprints.scale().max(1);
@@ -180,8 +211,14 @@ impl Plan {
             let at_scale = |terms: usize| (terms as u64).div_ceil(scale).try_into().unwrap_or(terms);
             let limit = quotient.max(peak(len.min(at_scale(COMFORTABLE)))).min(budget);
             let least = len.min(at_scale(LEAST));
-            let halves = (0..usize::BITS).map(|log| len.div_ceil(1 << log)).take_while(|n| *n > least);
-            let Some(fitting) = halves.chain([least]).find(|n| peak(*n) <= limit) else {
+            let halves = || (0..usize::BITS).map(|log| len.div_ceil(1 << log)).take_while(|n| *n > least);
+            // What the next proof stages may come before this one's a has gone: room for the rest of it, as long as the
+            // batches stay comfortable.
+            let roomy = ahead.then(|| budget.saturating_sub(staged.saturating_sub(held))).and_then(|room| {
+                let comfortable = halves().take_while(|n| *n >= at_scale(COMFORTABLE));
+                comfortable.into_iter().find(|n| peak(*n) <= limit.min(room))
+            });
+            let Some(fitting) = roomy.or_else(|| halves().chain([least]).find(|n| peak(*n) <= limit)) else {
                 return refuse(sum.name(), peak(least));
             };
             *batch = fitting;

@@ -149,3 +149,41 @@ fn policies_are_written_and_read() {
         Err(Error::Chunks { chunks: 6 })
     ));
 }
+
+#[test]
+fn the_steps_add_up_to_the_phases() {
+    for policy in [Policy::Full, Policy::AThenBc, Policy::Chunked(4), Policy::Chunked(64), Policy::None] {
+        let plan = Plan::new(&porep(), &lean(), policy, Bytes::mib(14_131), Bytes::mib(512)).unwrap();
+        let steps = plan.steps();
+        let mut held = Bytes::ZERO;
+        for step in &steps {
+            match step.change {
+                Change::Takes(bytes) => held += bytes,
+                Change::Frees(bytes) => held = held.checked_sub(bytes).unwrap(),
+                Change::Reuses(bytes) => assert!(bytes <= held),
+            }
+            assert_eq!(step.held, held, "{policy}: {step:?}");
+        }
+        assert_eq!(held, Bytes::ZERO, "{policy}");
+        for phase in plan.phases() {
+            let most = steps.iter().filter(|s| s.phase == phase.name).map(|s| s.held).max();
+            assert_eq!(most.unwrap_or_default(), phase.peak, "{policy}, {}", phase.name);
+        }
+    }
+}
+
+#[test]
+fn p12_sums_leave_room_for_the_next_proof_where_that_costs_little() {
+    let budget = Bytes::mib(14_131);
+    let alone = Plan::new(&porep(), &lean(), Policy::Full, budget, Bytes::mib(512)).unwrap();
+    let ahead = Plan::ahead(&porep(), &lean(), Policy::Full, budget, Bytes::mib(512)).unwrap();
+    assert_eq!((alone.batch(Sum::H), ahead.batch(Sum::H)), ((1 << 27) - 1, 1 << 25));
+    assert_eq!((alone.batch(Sum::L), ahead.batch(Sum::L)), (130_169_893, 130_169_893_usize.div_ceil(4)));
+    assert!(ahead.peak_from("l") + Bytes::mib(12_288) <= budget);
+    // While a is still there, what is missing of the next proof is its last polynomial's share.
+    assert!(ahead.peak_from("h") + Bytes::mib(8_192) <= budget);
+    // On a card with no room for both, sums are as they were.
+    let tight = Bytes::mib(12_288) + T;
+    let alone = Plan::new(&porep(), &lean(), Policy::Full, tight, Bytes::ZERO).unwrap();
+    assert_eq!(Plan::ahead(&porep(), &lean(), Policy::Full, tight, Bytes::ZERO).unwrap(), alone);
+}

@@ -97,6 +97,33 @@ pub struct Proved {
     pub peaks: Vec<(&'static str, Bytes)>,
 }
 
+/// A proof whose device work is done. The turn has been given back.
+#[derive(Clone, Debug)]
+#[must_use = "what is left is host work: `finish`"]
+pub struct Computed {
+    parts: Parts,
+    blinding: Blinding,
+    unverified: bool,
+    plan: Plan,
+    peaks: Vec<(&'static str, Bytes)>,
+}
+
+impl Computed {
+    /// Assembles the proof and, unless the options said otherwise, verifies it.
+    ///
+    /// # Errors
+    /// [`Error::NotVerified`]: the proof is not handed out.
+    pub fn finish<D: Device, R: Reduction>(self, prover: &Prover<'_, D, R>) -> Result<Proved, Error> {
+        let Self { parts, blinding, unverified, plan, peaks } = self;
+        let proof = if unverified {
+            parts.finish_unverified(&prover.key, &blinding)
+        } else {
+            parts.finish(&prover.key, &prover.verifier, &blinding)?
+        };
+        Ok(Proved { proof, plan, peaks })
+    }
+}
+
 impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     /// Makes `key` ready for `device`.
     ///
@@ -161,16 +188,19 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         let level = ledger.level();
         let budget = level.budget.saturating_sub(level.resident);
         let footprints = DeviceFootprints::new(self.device, &self.domain);
+        let planned = |policy| {
+            let new = if ledger.ahead() { Plan::ahead } else { Plan::new };
+            new(&self.shape, &footprints, policy, budget, ledger.margin())
+        };
         if policy == Policy::Auto && !assignment.is_pinned() {
-            let plan = Plan::new(&self.shape, &footprints, Policy::None, budget, ledger.margin());
-            match plan {
+            match planned(Policy::None) {
                 Ok(plan) => return Ok(plan.because("no host memory could be pinned")),
                 // Less memory than that: pieces go through the host anyway.
                 Err(Error::PlanRefused { .. }) => {}
                 Err(other) => return Err(other),
             }
         }
-        Plan::new(&self.shape, &footprints, policy, budget, ledger.margin())
+        planned(policy)
     }
 
     /// Proves: waits for the turn, plans, runs the stages, gives the turn back, and assembles and verifies the proof.
@@ -184,23 +214,42 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         assignment: &Assignment,
         options: &Options,
     ) -> Result<Proved, Error> {
+        let id = worker.id();
+        let computed = self.compute(worker, assignment, options, &|| false)?;
+        host_work(self.device, id, "assemble, verify", || computed.finish(self))
+    }
+
+    /// The device's part of a proof: waits for the turn, plans, runs the stages, gives the turn back. What is left is
+    /// host work: [`Computed::finish`].
+    ///
+    /// `stop` is asked before the turn and between the stages.
+    ///
+    /// # Errors
+    /// [`Error::PlanRefused`] when no plan fits, [`Error::Stopped`] when `stop` says so, and what the device says. Nothing
+    /// is left on the device.
+    pub fn compute(
+        &self,
+        worker: &mut Worker,
+        assignment: &Assignment,
+        options: &Options,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Computed, Error> {
+        let going = |before| if stop() { Err(Error::Stopped { before }) } else { Ok(()) };
         let blinding = options.blinding.map_or_else(Blinding::random, Ok)?;
+        going("its turn")?;
         let turn = self.device.turn(worker)?;
+        going("staging")?;
         let plan = self.plan(&turn, assignment, options.policy)?;
         let staged = stage(&turn, self, assignment, plan.clone())?;
+        going("the quotient")?;
         let h = quotient(staged)?;
+        going("the H sum")?;
         let committed = commit_h(h)?;
+        going("the other sums")?;
         let parts = tail(committed, assignment)?;
         let peaks = turn.peaks();
         turn.release()?;
-        let proof = host_work(self.device, worker.id(), "assemble, verify", || {
-            if options.unverified {
-                Ok(parts.finish_unverified(&self.key, &blinding))
-            } else {
-                parts.finish(&self.key, &self.verifier, &blinding)
-            }
-        })?;
-        Ok(Proved { proof, plan, peaks })
+        Ok(Computed { parts, blinding, unverified: options.unverified, plan, peaks })
     }
 
     /// The verifier of the key, whatever its points are.

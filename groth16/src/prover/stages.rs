@@ -228,10 +228,10 @@ enum Home<'s, 'a, D: Device> {
 }
 
 impl<'a, D: Device> Home<'_, 'a, D> {
-    fn scalars(&mut self) -> Result<Scalars<'_, 'a, D>, prestage_msm::Error> {
+    fn scalars(&mut self) -> Result<Scalars<'_, 'a, D>, Error> {
         match self {
-            Self::Device(buf, range) => Scalars::device_range(buf, range.clone()),
-            Self::Host(gathered) => Ok(Scalars::host(gathered.source())),
+            Self::Device(buf, range) => Ok(Scalars::device_range(buf, range.clone())?),
+            Self::Host(gathered) => gathered.scalars(),
         }
     }
 }
@@ -250,6 +250,8 @@ fn sum<'t, D: Msm, A: Affine>(
     let name = which.name();
     lanes.turn().phase(name);
     lanes.turn().promise(plan.peak_from(name));
+    // What the phase before has freed is the next proof's to stage into.
+    lanes.turn().pass_on()?;
     let mut batch = plan.batch(which);
     loop {
         let batches = Batches::new(lanes.device(), points.len(), batch);

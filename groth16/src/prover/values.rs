@@ -39,6 +39,15 @@ impl Values {
         }
     }
 
+    /// These elements: a page-locked copy, or themselves where none can be had.
+    pub(super) fn from_vec<D: Transfer>(device: &D, elements: Vec<Scalar>) -> Result<Self, Error> {
+        match Pinned::from_slice(device, &elements) {
+            Ok(pinned) => Ok(Self::Pinned(Arc::new(pinned))),
+            Err(e) if e.is_unpinnable() => Ok(Self::Plain(Arc::new(elements))),
+            Err(e) => Err(e.into()),
+        }
+    }
+
     pub(super) fn as_slice(&self) -> &[Scalar] {
         match self {
             Self::Pinned(values) => values,
