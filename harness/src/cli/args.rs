@@ -38,6 +38,10 @@ pub(super) enum Verb {
     Verify(Verify),
     /// Replay a script of memory and work on a simulated card, and say what was refused
     Replay(Replay),
+    /// Show what a proof would hold on a device, phase by phase, touching no device
+    Plan(super::plan::Args),
+    /// Prove partitions with several workers and report where the time went
+    Run(super::run::Args),
 }
 
 impl Verb {
@@ -51,6 +55,8 @@ impl Verb {
             Self::Prove(v) => v.json,
             Self::Verify(v) => v.json,
             Self::Replay(v) => v.json,
+            Self::Plan(v) => v.json,
+            Self::Run(v) => v.json,
         }
     }
 }

@@ -6,8 +6,10 @@ mod device;
 mod doctor;
 mod files;
 mod output;
+mod plan;
 mod prove;
 mod replay;
+mod run;
 mod setup;
 mod verify;
 
@@ -36,6 +38,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Prove(args) => prove::run(args, &mut out),
         Verb::Verify(args) => verify::run(args, &mut out),
         Verb::Replay(args) => replay::run(args, &mut out),
+        Verb::Plan(args) => plan::run(args, &mut out),
+        Verb::Run(args) => run::run(args, &mut out),
     };
     match outcome.and_then(|()| out.end()) {
         Ok(()) => ExitCode::SUCCESS,

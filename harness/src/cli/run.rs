@@ -1,0 +1,368 @@
+//! `prestage run`: a scenario on a device, with a report.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use prestage_groth16::format::{self, LoadOptions};
+use prestage_groth16::{
+    AnyKey, Assignment, DeviceFootprints, Libsnark, Plan, Prover, ProvingKey, R1cs, Reduction, Witness, setup,
+};
+use prestage_msm::Msm;
+use prestage_ntt::Ntt;
+use prestage_vram::{Bytes, LedgerConfig, Margin};
+use serde::Serialize;
+
+use super::output::{Failure, Output};
+use crate::scenario::{Crew, HostTime, Outcome, Scenario, Synthetic, Target, Wanted, run as prove_all};
+use crate::session::About;
+use crate::spec::DeviceSpec;
+use crate::timeline::{ByCause, Recorder, Report, save};
+
+/// Rows of the circuit that stands for a larger one on a simulated card, as a power of two.
+const SMALL: u32 = 10;
+/// The same where nothing is scaled.
+const LARGEST_UNASKED: u32 = 14;
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(super) struct Args {
+    /// Shape of the circuit: porep-32g, square-2^K, or a TOML file with counts and densities
+    #[arg(long, value_name = "S", group = "what")]
+    shape: Option<String>,
+    /// A proving key (.zkey, .params or .ark)
+    #[arg(long, value_name = "K", group = "what", requires = "witness")]
+    key: Option<PathBuf>,
+    /// Witness for the key (.wtns)
+    #[arg(long, value_name = "W", conflicts_with = "shape")]
+    witness: Option<PathBuf>,
+    /// The circuit: needed with .params and .ark keys
+    #[arg(long, value_name = "F", conflicts_with = "shape")]
+    r1cs: Option<PathBuf>,
+    /// Device: host or sim:PRESET (also sim:PATH.toml), with an optional cap such as sim:h200-141g@16GiB
+    #[arg(long, default_value = "auto", value_name = "D")]
+    device: DeviceSpec,
+    /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille [default: 512MiB, or the
+    /// card's own]
+    #[arg(long, value_name = "M")]
+    margin: Option<Margin>,
+    /// Proofs to make
+    #[arg(long, default_value_t = 10, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    partitions: u32,
+    /// Workers that take partitions from one queue
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    workers: u32,
+    /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked:K or none
+    #[arg(long, default_value = "auto", value_name = "P")]
+    policy: Wanted,
+    /// Whether the next partition stages while one computes
+    #[arg(long, default_value = "on", value_name = "on|off", value_parser = ["on", "off"])]
+    ahead: String,
+    /// How many elements of the full size one element stands for; simulated cards only [default: what makes the shape
+    /// its full size; 1 with a key]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    scale: Option<u64>,
+    /// Shrink the shape to a circuit of 2^K rows [default: 10 on simulated cards; on the CPU its own size up to 14]
+    #[arg(long, value_name = "K", conflicts_with = "key", value_parser = clap::value_parser!(u32).range(4..=24))]
+    log_domain: Option<u32>,
+    /// Folder for the report: page, pictures, traces, data
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Answer as JSON on stdout
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    verified: bool,
+    proofs: u64,
+    partitions: u32,
+    workers: u32,
+    device: String,
+    shape: String,
+    policy: String,
+    reason: String,
+    plans: Vec<crate::timeline::Plan>,
+    refusals: u64,
+    failed: Vec<FailedPartition>,
+    stopped: u32,
+    peak_bytes: u64,
+    capacity_bytes: u64,
+    context_bytes: u64,
+    margin_bytes: u64,
+    budget_bytes: u64,
+    wall_ns: u64,
+    busy_ns: u64,
+    held_ns: u64,
+    idle_ns: ByCause,
+    proofs_per_minute: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<String>,
+}
+
+/// A partition without a proof.
+#[derive(Debug, Serialize)]
+struct FailedPartition {
+    partition: u32,
+    error: String,
+}
+
+/// What is proved, and how it is charged.
+struct Work {
+    name: String,
+    rows: u64,
+    scale: u64,
+    host: HostTime,
+    key: AnyKey,
+    r1cs: Option<R1cs>,
+    witness: Witness,
+}
+
+/// Runs the verb.
+pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
+    let target = Target::resolve(&args.device)?;
+    if args.scale.is_some() && matches!(target, Target::Host(_)) {
+        return Err(Failure::new(
+            "--scale charges a simulated card for a larger size; the CPU takes what it takes",
+        ));
+    }
+    let work = work(args, &target, out)?;
+    let recorder = Arc::new(Recorder::new());
+    let ledger = LedgerConfig {
+        margin: args.margin.unwrap_or(target.margin()),
+        ahead: args.ahead == "on" && args.workers > 1,
+        sink: recorder.clone(),
+        ..LedgerConfig::default()
+    };
+    match target {
+        Target::Host(config) => on(args, &Target::open_host(&config, ledger)?, work, &recorder, out),
+        Target::Sim(card) => {
+            let sim = Target::open_sim(card, args.scale.unwrap_or(work.scale), ledger)?;
+            on(args, &sim, work, &recorder, out)
+        }
+    }
+}
+
+/// Makes or loads the circuit and its key.
+fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, Failure> {
+    let _progress = out.progress("circuit and key");
+    let Some(name) = &args.shape else { return from_files(args) };
+    let synthetic = Synthetic::named(name)?;
+    let full = synthetic.log_domain()?;
+    let log = match (args.log_domain, target) {
+        (Some(log), _) => log.min(full),
+        (None, Target::Sim(_)) => SMALL.min(full),
+        (None, Target::Host(_)) if full <= LARGEST_UNASKED => full,
+        (None, Target::Host(_)) => {
+            return Err(Failure::new(format!(
+                "{name} has 2^{full} rows: on the CPU say how far to shrink it, such as --log-domain 12"
+            )));
+        }
+    };
+    let circuit = synthetic.realise(log, 0)?;
+    let key: ProvingKey<Libsnark> = setup(&circuit.r1cs)?;
+    let simulated = matches!(target, Target::Sim(_));
+    Ok(Work {
+        name: if simulated || log == full { name.clone() } else { format!("{name} at 2^{log}") },
+        rows: if simulated { synthetic.counts().rows } else { circuit.r1cs.n_rows() },
+        scale: 1 << (full - log),
+        host: synthetic.host(),
+        key: AnyKey::Libsnark(key),
+        r1cs: Some(circuit.r1cs),
+        witness: circuit.witness,
+    })
+}
+
+fn from_files(args: &Args) -> Result<Work, Failure> {
+    let (Some(key), Some(witness)) = (&args.key, &args.witness) else {
+        return Err(Failure::new("one of --shape and --key with --witness is needed"));
+    };
+    let r1cs = args.r1cs.as_deref().map(format::load_r1cs).transpose()?;
+    let witness = format::load_witness(witness)?;
+    let name = key.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let path = key.display();
+    let key = format::load_proving_key(key, r1cs.as_ref(), &LoadOptions::default())?.value;
+    let rows = match &key {
+        AnyKey::Circom(key) => key.domain_size(),
+        AnyKey::Libsnark(_) if r1cs.is_none() => {
+            return Err(Failure::new(format!(
+                "{path}: this kind of key has no constraints in it: give the circuit with --r1cs"
+            )));
+        }
+        AnyKey::Libsnark(key) => key.domain_size(),
+    };
+    Ok(Work { name, rows, scale: 1, host: HostTime::default(), key, r1cs, witness })
+}
+
+fn on<D: Ntt + Msm + Crew>(
+    args: &Args,
+    device: &D,
+    work: Work,
+    recorder: &Recorder,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let Work { name, rows, host, key, r1cs, witness, .. } = work;
+    let about = about(args, &name, rows, device);
+    match (key, r1cs) {
+        (AnyKey::Circom(key), None) => {
+            let prover = Prover::new(device, key)?;
+            let assignment = |_| Assignment::from_key(&prover, &witness);
+            proved(args, &prover, host, assignment, recorder, about, out)
+        }
+        (AnyKey::Circom(key), Some(r1cs)) => {
+            let prover = Prover::new(device, key)?;
+            let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
+            proved(args, &prover, host, assignment, recorder, about, out)
+        }
+        (AnyKey::Libsnark(key), Some(r1cs)) => {
+            let prover = Prover::new(device, key)?;
+            let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
+            proved(args, &prover, host, assignment, recorder, about, out)
+        }
+        (AnyKey::Libsnark(_), None) => Err(Failure::new("this kind of key needs its circuit: --r1cs")),
+    }
+}
+
+fn about<D: Crew>(args: &Args, name: &str, rows: u64, device: &D) -> About {
+    let device_name = args.device.to_string();
+    let device_name = if device_name == "auto" { "host".to_owned() } else { device_name };
+    let ledger = device.ledger();
+    let mut parameters = BTreeMap::from([
+        ("workers".to_owned(), args.workers.to_string()),
+        ("policy asked for".to_owned(), args.policy.to_string()),
+        ("margin".to_owned(), ledger.margin().to_string()),
+        ("staging ahead".to_owned(), if ledger.ahead() { "on" } else { "off" }.to_owned()),
+    ]);
+    if device.scale() > 1 {
+        parameters.insert("scale".to_owned(), format!("one element stands for {}", device.scale()));
+    }
+    let workers = match args.workers {
+        1 => "one worker".to_owned(),
+        n => format!("{n} workers"),
+    };
+    About {
+        scenario: format!("{name}, {workers}"),
+        device: device_name,
+        circuit: name.to_owned(),
+        constraints: rows,
+        parameters,
+    }
+}
+
+fn proved<D: Ntt + Msm + Crew, R: Reduction>(
+    args: &Args,
+    prover: &Prover<'_, D, R>,
+    host: HostTime,
+    assignment: impl Fn(u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
+    recorder: &Recorder,
+    about: About,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let ledger = prover.device().ledger();
+    let footprints = DeviceFootprints::new(prover.device(), prover.domain());
+    let budget = ledger.level().budget;
+    let fits = |policy| Plan::new(prover.shape(), &footprints, policy, budget, ledger.margin()).map(drop);
+    let policy = match args.policy {
+        Wanted::Policy(policy) => policy,
+        Wanted::Chunked => args.policy.first(fits)?.0,
+    };
+    let scenario = Scenario { workers: args.workers, partitions: args.partitions, policy, host };
+    let stop = interrupt();
+    let outcome = {
+        let _progress = out.progress("proving; Ctrl-C ends between two stages and reports");
+        prove_all(prover, &scenario, assignment, recorder, about, &stop)?
+    };
+    let Outcome { report, timeline, failed, stopped, .. } = outcome;
+    let Some(report) = report else {
+        let why = failed.first().map_or_else(
+            || "stopped before the first proof".to_owned(),
+            |first| format!("no partition was proved; the first failed: {}", first.error),
+        );
+        return Err(Failure::new(why));
+    };
+    let saved = args.out.as_deref().map(|folder| save(folder, "run", &report, &timeline)).transpose()?;
+    let page = saved.map(|saved| saved.page.display().to_string());
+    let (reading, level) = (ledger.reading(), ledger.level());
+    let plan = report.plans.first();
+    let answer = Answer {
+        verified: true,
+        proofs: report.verified.proofs(),
+        partitions: args.partitions,
+        workers: args.workers,
+        device: report.key.device.clone(),
+        shape: report.key.load.circuit.clone(),
+        policy: plan.map_or_else(String::new, |p| p.policy.clone()),
+        reason: plan.map_or_else(String::new, |p| p.reason.clone()),
+        plans: report.plans.clone(),
+        refusals: report.refusals.len() as u64,
+        failed: failed
+            .iter()
+            .map(|f| FailedPartition { partition: f.partition, error: f.error.clone() })
+            .collect(),
+        stopped,
+        peak_bytes: report.peak_bytes,
+        capacity_bytes: reading.capacity.get(),
+        context_bytes: reading.context.get(),
+        margin_bytes: ledger.margin().get(),
+        budget_bytes: level.budget.get(),
+        wall_ns: report.times.wall().get(),
+        busy_ns: report.times.busy().get(),
+        held_ns: report.times.held().get(),
+        idle_ns: *report.times.idle(),
+        proofs_per_minute: report.proofs_per_minute,
+        report: page,
+    };
+    show(&answer, &report, out);
+    out.json(&answer)?;
+    if let Some(first) = failed.first() {
+        out.note(format_args!("partition {}: {}", first.partition, first.error));
+    }
+    if stopped > 0 {
+        out.note(format_args!("stopped: {} of {} partitions proved", answer.proofs, args.partitions));
+    }
+    match failed.len() {
+        0 => Ok(()),
+        n => Err(Failure::new(format!("{n} of {} partitions failed", args.partitions))),
+    }
+}
+
+fn show(answer: &Answer, report: &Report, out: &mut Output) {
+    let Answer { proofs, partitions, shape, device, workers, .. } = answer;
+    out.line(format_args!(
+        "{shape} on {device}: {proofs} of {partitions} proofs by {workers} worker(s), all verified"
+    ));
+    for plan in &answer.plans {
+        out.line(format_args!("plan:    {} ({} proofs): {}", plan.policy, plan.proofs, plan.reason));
+    }
+    let bytes = Bytes::new;
+    out.line(format_args!(
+        "memory:  peak {} of a budget of {} (capacity {} - context {} - margin {}); {} refusals",
+        bytes(answer.peak_bytes),
+        bytes(answer.budget_bytes),
+        bytes(answer.capacity_bytes),
+        bytes(answer.context_bytes),
+        bytes(answer.margin_bytes),
+        answer.refusals
+    ));
+    out.line(format_args!("rate:    {:.1} proofs per minute\n", answer.proofs_per_minute));
+    out.line(format_args!("{}", report.table()));
+    if let Some(page) = &answer.report {
+        out.line(format_args!("\nreport:  {page}"));
+    }
+}
+
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once.
+fn interrupt() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // Where a handler is set already, Ctrl-C stays what it was.
+    let _ = ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    });
+    stop
+}

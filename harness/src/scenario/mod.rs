@@ -1,0 +1,19 @@
+//! Scenarios: what is proved, by how many workers, on which device; and what a plan would make of it.
+//!
+//! A [`Synthetic`] shape gives the counts of a circuit of any size and a small satisfiable circuit of the same
+//! proportions. An [`Outlook`] is the plan of a proof as a ledger, for full-size shapes on devices that need not be there.
+//! [`run`] proves partitions from one queue with any number of workers and says where the time went.
+
+mod outlook;
+mod policy;
+mod run;
+mod shape;
+mod target;
+mod workers;
+
+pub use outlook::{Beside, Outlook, PhaseLedger, StepLine};
+pub use policy::{ParseWantedError, Wanted};
+pub use run::{Failed, Outcome, Scenario, run};
+pub use shape::{HostTime, Mix, ShapeSourceError, Synthetic};
+pub use target::{Target, TargetError};
+pub use workers::{Crew, Ended, dispense};

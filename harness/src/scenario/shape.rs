@@ -1,0 +1,344 @@
+//! Shapes of circuits: counts at full size, and a small satisfiable circuit of the same proportions.
+
+use std::path::{Path, PathBuf};
+
+use blstrs::Scalar;
+use ff::Field;
+use prestage_groth16::{Counts, Libsnark, R1cs, Shape, ShapeError, Witness};
+use prestage_vram::Nanos;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rand_core::RngCore;
+use serde::Deserialize;
+
+use crate::circuits::{Circuit, squares};
+
+const POREP_32G: &str = include_str!("../../shapes/porep-32g.toml");
+
+/// What a witness is made of, in thousandths; the rest is uniform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// Zeros.
+    pub zeros: u16,
+    /// Ones.
+    pub ones: u16,
+}
+
+/// What the host does for one partition at full size. Real devices take what they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostTime {
+    /// Before the turn.
+    pub prepare: Nanos,
+    /// After it.
+    pub finish: Nanos,
+}
+
+/// The shape of a circuit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Synthetic {
+    name: String,
+    counts: Counts,
+    mix: Mix,
+    host: HostTime,
+    /// Realised as repeated squaring.
+    square: bool,
+}
+
+/// A shape that does not exist or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShapeSourceError {
+    /// Neither a known name nor a file's.
+    #[error("no shape `{0}`: it is porep-32g, square-2^K (K from 2 to 32) or a file ending in .toml")]
+    Unknown(String),
+    /// A file that cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Text that is no shape.
+    #[error("{name} is no shape of a circuit: {detail}")]
+    Parse {
+        /// The file or name.
+        name: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// Counts that are no circuit's.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    counts: FileCounts,
+    witness: Mix,
+    #[serde(default)]
+    host: FileHost,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileCounts {
+    rows: u64,
+    inputs: u64,
+    aux: u64,
+    a_aux: u64,
+    b_input: u64,
+    b_aux: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHost {
+    #[serde(default)]
+    prepare_ms: u64,
+    #[serde(default)]
+    finish_ms: u64,
+}
+
+impl Synthetic {
+    /// `porep-32g`, `square-2^K`, or a TOML file.
+    ///
+    /// # Errors
+    /// [`ShapeSourceError`].
+    pub fn named(name: &str) -> Result<Self, ShapeSourceError> {
+        if name == "porep-32g" {
+            return Self::from_toml(name, POREP_32G);
+        }
+        if let Some(log) = name.strip_prefix("square-2^").and_then(|k| k.parse().ok()) {
+            return Self::square(log).ok_or_else(|| ShapeSourceError::Unknown(name.to_owned()));
+        }
+        let path = Path::new(name);
+        if path.extension().is_none_or(|end| !end.eq_ignore_ascii_case("toml")) {
+            return Err(ShapeSourceError::Unknown(name.to_owned()));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ShapeSourceError::Read { path: path.to_owned(), source })?;
+        Self::from_toml(name, &text)
+    }
+
+    /// Repeated squaring that fills a domain of 2^`log` rows: every matrix is dense, every wire uniform. `None` below 2
+    /// and above 32.
+    #[must_use]
+    pub fn square(log: u32) -> Option<Self> {
+        if !(2..=32).contains(&log) {
+            return None;
+        }
+        let n = (1u64 << log) - 2;
+        let counts = Counts { rows: 1 << log, inputs: 2, aux: n, a_aux: n, b_input: 0, b_aux: n };
+        let mix = Mix { zeros: 0, ones: 0 };
+        Some(Self { name: format!("square-2^{log}"), counts, mix, host: HostTime::default(), square: true })
+    }
+
+    /// Reads a shape. `from` names the text in errors.
+    ///
+    /// # Errors
+    /// [`ShapeSourceError::Parse`] with what is wrong.
+    pub fn from_toml(from: &str, text: &str) -> Result<Self, ShapeSourceError> {
+        let bad = |detail: String| ShapeSourceError::Parse { name: from.to_owned(), detail };
+        let File { name, counts, witness, host } =
+            toml::from_str(text).map_err(|e| bad(e.to_string().trim().replace('\n', " ")))?;
+        let FileCounts { rows, inputs, aux, a_aux, b_input, b_aux } = counts;
+        for (what, part, whole) in [
+            ("inputs", inputs, rows),
+            ("a_aux", a_aux, aux),
+            ("b_aux", b_aux, a_aux),
+            ("b_input", b_input, inputs),
+            ("witness.zeros + witness.ones", u64::from(witness.zeros) + u64::from(witness.ones), 1000),
+        ] {
+            if part > whole {
+                return Err(bad(format!("{what} is {part}, more than the {whole} that it is a part of")));
+            }
+        }
+        if inputs == 0 || a_aux == 0 {
+            return Err(bad("it needs an input, which is the one, and a wire that A names".into()));
+        }
+        let counts = Counts { rows, inputs, aux, a_aux, b_input, b_aux };
+        Shape::new::<Libsnark>(&counts)?;
+        let ms = |n: u64| Nanos::new(n.saturating_mul(1_000_000));
+        let host = HostTime { prepare: ms(host.prepare_ms), finish: ms(host.finish_ms) };
+        Ok(Self { name, counts, mix: witness, host, square: false })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its counts at full size.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What a witness is made of.
+    #[must_use]
+    pub const fn mix(&self) -> Mix {
+        self.mix
+    }
+
+    /// What the host does for one partition.
+    #[must_use]
+    pub const fn host(&self) -> HostTime {
+        self.host
+    }
+
+    /// What a proof of it costs at full size.
+    ///
+    /// # Errors
+    /// [`ShapeError::Domain`] above 2^32 rows.
+    pub fn shape(&self) -> Result<Shape, ShapeError> {
+        Shape::new::<Libsnark>(&self.counts)
+    }
+
+    /// log2 of its domain.
+    ///
+    /// # Errors
+    /// As [`Synthetic::shape`].
+    pub fn log_domain(&self) -> Result<u32, ShapeError> {
+        Ok(self.shape()?.domain.trailing_zeros())
+    }
+
+    /// A circuit of the same proportions on a domain of 2^`log` rows, and a witness of the same mix, drawn from `seed`.
+    /// One element of it stands for 2^(log of the full domain − `log`) of the full size.
+    ///
+    /// Private wires that B names come first, then the others that A names, then the rest. A bit in B gets a boolean
+    /// constraint `x·(x − 1) = 0`, a uniform wire in B the square of itself as a wire outside of B, any other wire in A a
+    /// row of its own, `x·1 = x`. A last row makes a sum of wires public.
+    ///
+    /// # Errors
+    /// [`ShapeError`] when `log` is below 4 or above what 32-bit wire numbers hold.
+    pub fn realise(&self, log: u32, seed: u64) -> Result<Circuit, ShapeError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        if self.square {
+            return squares(log, rng);
+        }
+        if !(4..=30).contains(&log) {
+            return Err(ShapeError::Domain { size: 1u64.checked_shl(log).unwrap_or(u64::MAX) });
+        }
+        let full = u128::from(self.shape()?.domain);
+        // Half up; every part fits 32 bits since the domain does.
+        let part = |count: u64| {
+            let scaled = ((u128::from(count) << log) + full / 2) / full;
+            u32::try_from(scaled).unwrap_or(u32::MAX)
+        };
+        let Counts { rows, aux, a_aux, b_aux, .. } = self.counts;
+        // The one and one public wire, whose rows are counted.
+        let fixed = 2;
+        let constraints = part(rows).max(4).saturating_sub(fixed).max(2);
+        let in_a = part(a_aux).clamp(1, constraints - 1);
+        let in_b = part(b_aux).min(in_a);
+        let aux = part(aux).max(in_a);
+
+        let one = Scalar::ONE;
+        let mut values = vec![Scalar::ZERO; aux as usize];
+        // Multiples of the golden ratio: any run of wires has the mix of the whole.
+        let class = |i: u32| ((u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * 1000) >> 32;
+        let (zeros, bits) = (u64::from(self.mix.zeros), u64::from(self.mix.zeros + self.mix.ones));
+        let uniform = |i: u32| class(i) >= bits;
+        let offset = rng.next_u32() >> 8;
+        for i in 0..in_a {
+            if let Some(value) = values.get_mut(i as usize) {
+                *value = match class(i + offset) {
+                    c if c < zeros => Scalar::ZERO,
+                    c if c < bits => one,
+                    _ => Scalar::random(&mut rng),
+                };
+            }
+        }
+        // Uniform wires outside of B, to be the squares of those in B.
+        let mut squares = (in_b..in_a).filter(|i| uniform(i + offset));
+        let mut builder = R1cs::builder(fixed + aux, 1)?;
+        let wire = |i: u32| fixed + i;
+        for i in 0..in_a {
+            let x = wire(i);
+            if i >= in_b {
+                builder.constraint(&[(x, one)], &[(0, one)], &[(x, one)])?;
+            } else if !uniform(i + offset) {
+                builder.constraint(&[(x, one)], &[(x, one), (0, -one)], &[])?;
+            } else if let Some(square) = squares.next() {
+                let value = values.get(i as usize).map(Scalar::square).unwrap_or_default();
+                if let Some(place) = values.get_mut(square as usize) {
+                    *place = value;
+                }
+                builder.constraint(&[(x, one)], &[(x, one)], &[(wire(square), one)])?;
+            } else {
+                // No wire is left for the product: it is a constant of the circuit.
+                let product = values.get(i as usize).map(Scalar::square).unwrap_or_default();
+                builder.constraint(&[(x, one)], &[(x, one)], &[(0, product)])?;
+            }
+        }
+        // The rows that are left repeat the first wires; the last makes their sum public.
+        for i in in_a..constraints - 1 {
+            let x = wire(i % in_a);
+            builder.constraint(&[(x, one)], &[(0, one)], &[(x, one)])?;
+        }
+        let summed = in_a.min(8);
+        let sum: Vec<_> = (0..summed).map(|i| (wire(i), one)).collect();
+        let public: Scalar = values.iter().take(summed as usize).sum();
+        // Wires that A does not name are zero and appear here alone.
+        let mut c = vec![(1, one)];
+        c.extend((in_a..aux).map(|i| (wire(i), one)));
+        builder.constraint(&sum, &[(0, one)], &c)?;
+        let mut witness = vec![one, public];
+        witness.extend(values);
+        Ok(Circuit { r1cs: builder.finish(), witness: Witness::new(witness)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn realised_shapes_are_satisfied_and_keep_their_proportions() {
+        for log in [4, 6, 10, 13] {
+            let porep = Synthetic::named("porep-32g").unwrap();
+            let circuit = porep.realise(log, 7).unwrap();
+            assert_eq!(circuit.r1cs.first_unsatisfied(&circuit.witness), Ok(None), "2^{log}");
+            assert_eq!(circuit.r1cs.domain_size(), 1 << log);
+            if log < 10 {
+                continue;
+            }
+            let near = |what: &str, got: u64, full: u64| {
+                let scaled = full >> (27 - log);
+                assert!(got.abs_diff(scaled) <= 3 + scaled / 500, "{what} at 2^{log}: {got}, {scaled}");
+            };
+            near("rows", circuit.r1cs.n_rows(), 130_278_869);
+            let ones = |d: prestage_groth16::Density| (0..d.len()).filter(|i| d.get(*i)).count() as u64;
+            near("A", ones(circuit.r1cs.density_a()), 129_753_292);
+            near("B", ones(circuit.r1cs.density_b()), 33_112_281);
+            let values = circuit.witness.values();
+            let share = |f: fn(&Scalar) -> bool| 1000 * values.iter().filter(|v| f(v)).count() / values.len();
+            assert!(share(|v| *v == Scalar::ZERO).abs_diff(500) < 10);
+            assert!(share(|v| *v == Scalar::ONE).abs_diff(410) < 10);
+        }
+    }
+
+    #[test]
+    fn l1_counts_of_the_file_are_those_of_the_planner() {
+        let porep = Synthetic::named("porep-32g").unwrap();
+        assert_eq!(*porep.counts(), Counts::POREP_32G);
+        assert_eq!(porep.log_domain(), Ok(27));
+    }
+
+    #[test]
+    fn shapes_that_are_none_say_why() {
+        let words = |name: &str| Synthetic::named(name).unwrap_err().to_string();
+        assert!(words("porep").contains("porep-32g, square-2^K"));
+        assert!(words("square-2^33").contains("K from 2 to 32"));
+        assert!(words("/no/such/shape.toml").starts_with("cannot read /no/such/shape.toml"));
+        let wrong = POREP_32G.replace("b_aux = 33_112_281", "b_aux = 133_112_281");
+        let words = Synthetic::from_toml("mine", &wrong).unwrap_err().to_string();
+        assert!(words.contains("b_aux is 133112281, more than the 129753292"), "{words}");
+        assert!(Synthetic::from_toml("mine", "name = 3").unwrap_err().to_string().starts_with("mine is no"));
+    }
+}

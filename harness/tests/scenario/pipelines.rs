@@ -1,0 +1,231 @@
+//! Workers on the simulated 16 GiB card at PoRep scale.
+
+use std::sync::atomic::AtomicBool;
+
+use prestage_groth16::{Assignment, Policy, Prover};
+use prestage_harness::scenario::{Ended, HostTime, Scenario, dispense, run};
+use prestage_harness::timeline::{Timeline, csv, trace};
+use prestage_vram::{
+    Bytes, Cost, Cpu, Device, Event, Host, HostConfig, Nanos, Track, Work, WorkerId, host_work,
+};
+
+use super::{about, card, no_host_time, open, prove, recorded, scenario, small, spans, within_budget};
+
+const USABLE: Bytes = Bytes::mib(14_643);
+const BUDGET: Bytes = Bytes::mib(14_131);
+const POLYNOMIAL: Bytes = Bytes::mib(4_096);
+
+fn refusals(timeline: &Timeline) -> usize {
+    timeline.events().iter().filter(|e| matches!(e, Event::Refusal { .. })).count()
+}
+
+#[test]
+fn p1_thirty_proofs_of_one_worker() {
+    let (sim, recorder) = open(card(USABLE), false);
+    let outcome = prove(&sim, &recorder, &scenario(1, 30, Policy::Auto));
+    let report = outcome.report.unwrap();
+    assert_eq!((report.verified.proofs(), outcome.failed.len(), outcome.stopped), (30, 0, 0));
+    assert_eq!(report.plans.len(), 1);
+    assert_eq!((report.plans[0].policy.as_str(), report.plans[0].proofs), ("full", 30));
+    assert_eq!(refusals(&outcome.timeline), 0);
+    assert!(sim.ledger().peak() <= BUDGET, "{}", sim.ledger().peak());
+    assert!(sim.ledger().peak() >= Bytes::mib(12_288));
+    within_budget(&outcome.timeline);
+    assert_eq!(sim.ledger().level().used(), Bytes::ZERO);
+    assert!(report.complaint().is_none(), "{:?}", report.complaint());
+}
+
+#[test]
+fn p2_two_workers_never_stage_two_sets() {
+    let rate = |workers| {
+        let (sim, recorder) = open(card(USABLE), workers > 1);
+        let outcome = prove(&sim, &recorder, &scenario(workers, 10, Policy::Auto));
+        let report = outcome.report.unwrap();
+        assert_eq!((report.verified.proofs(), refusals(&outcome.timeline)), (10, 0));
+        assert!(report.plans.iter().all(|plan| plan.policy == "full"));
+        within_budget(&outcome.timeline);
+        assert!(sim.ledger().peak() <= BUDGET, "two sets would be 24 GiB");
+        report.proofs_per_minute
+    };
+    let (one, two) = (rate(1), rate(2));
+    assert!(two >= 1.3 * one, "{two} and {one} proofs per minute");
+}
+
+#[test]
+fn p5_of_the_polynomials_only_a_is_live_when_the_sums_begin() {
+    let (sim, recorder) = open(card(USABLE), false);
+    let outcome = prove(&sim, &recorder, &scenario(1, 2, Policy::Full));
+    let mut before = Bytes::ZERO;
+    let mut seen = 0;
+    let mut first = false;
+    for event in outcome.timeline.events() {
+        let Event::Level { label, level, .. } = event else { continue };
+        let live = level.pooled + level.direct;
+        if label == "a" && live > before {
+            first = true;
+        }
+        if label == "msm scratch" && first {
+            assert_eq!(before, POLYNOMIAL);
+            (seen, first) = (seen + 1, false);
+        }
+        before = live;
+    }
+    assert_eq!(seen, 2);
+}
+
+/// Preparation 1.3 s, the card 3.3 s, epilogue 0.7 s, ten partitions, through the queue of the scenarios.
+#[test]
+fn p8_two_workers_keep_the_card_busy() {
+    let ms = |n: u64| Nanos::new(n * 1_000_000);
+    for (workers, wall) in [(1, 53_000), (2, 35_000)] {
+        let (ledger, recorder) = recorded(Bytes::ZERO, false);
+        let mut free = card(USABLE);
+        free.launch_ns = 0;
+        let sim = prestage_harness::scenario::Target::open_sim(free, 1, ledger).unwrap();
+        let ended = dispense(&sim, workers, 10, &AtomicBool::new(false), |worker, _| {
+            let id = worker.id();
+            host_work(&sim, id, "prepare", || sim.elapse(ms(1300)));
+            let turn = sim.turn(worker)?;
+            let queue = turn.queue(Track::Compute)?;
+            let work = Work::launch("proof", Bytes::ZERO);
+            // SAFETY: the job touches no memory.
+            unsafe { sim.perform(&queue, work, move || Cost::Time(ms(3300))) }?;
+            turn.release()?;
+            host_work(&sim, id, "finish", || sim.elapse(ms(700)));
+            Ok::<(), prestage_vram::Error>(())
+        });
+        assert!(ended.iter().all(|end| matches!(end, Ended::Done(Ok(())))));
+        assert_eq!(sim.now(), ms(wall), "{workers} workers");
+        let kernels = spans(&recorder.take(), Track::Compute);
+        if workers == 2 {
+            assert!(kernels.windows(2).all(|pair| pair[0].end == pair[1].start), "no gap after the start");
+        }
+    }
+}
+
+#[test]
+fn p9_preparation_outside_the_turn_and_device_work_inside() {
+    let (sim, recorder) = open(card(USABLE), true);
+    let timeline = prove(&sim, &recorder, &scenario(2, 6, Policy::Auto)).timeline;
+    let held = spans(&timeline, Track::Held);
+    assert_eq!(held.len(), 6);
+    let inside = |worker: WorkerId, start, end| {
+        held.iter().any(|turn| turn.worker == worker && turn.start <= start && end <= turn.end)
+    };
+    for span in timeline.spans() {
+        let within = inside(span.worker, span.start, span.end);
+        match span.track {
+            Track::Host => {
+                let apart = |t: &&prestage_vram::Span| t.worker == span.worker;
+                let overlaps = |t: &prestage_vram::Span| t.start < span.end && span.start < t.end;
+                assert!(!held.iter().filter(apart).any(overlaps), "{} inside a turn", span.name);
+            }
+            Track::Memory | Track::Upload | Track::Download | Track::Compute => {
+                assert!(within, "{} outside of its worker's turn", span.name);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn p12_the_next_partition_is_staged_beside_the_running_one() {
+    let host = no_host_time();
+    let with = {
+        let (sim, recorder) = open(prestage_vram::Card::preset("rtx-5070-ti-16g").unwrap(), true);
+        let run = Scenario { workers: 2, partitions: 6, policy: Policy::Auto, host };
+        let outcome = prove(&sim, &recorder, &run);
+        assert_eq!(outcome.proofs.len(), 6);
+        assert_eq!(refusals(&outcome.timeline), 0, "the running proof is never refused because of it");
+        assert!(outcome.report.unwrap().plans.iter().all(|plan| plan.policy == "full"));
+        within_budget(&outcome.timeline);
+        outcome.timeline
+    };
+    // The next partition's upload of a starts while the current one is past its quotient and still computes.
+    let quotients = spans(&with, Track::Compute).into_iter().filter(|k| k.name == "quotient");
+    let past: Vec<_> = quotients.map(|k| k.end).collect();
+    let held = spans(&with, Track::Held);
+    let uploads: Vec<_> =
+        spans(&with, Track::Upload).into_iter().filter(|u| u.name == "upload a").map(|u| u.start).collect();
+    assert_eq!((past.len(), uploads.len(), held.len()), (6, 6, 6));
+    let mut ends: Vec<_> = held.iter().map(|turn| turn.end).collect();
+    ends.sort();
+    for (current, upload) in uploads.iter().skip(1).enumerate() {
+        assert!(*upload >= past[current], "partition {}: room for it came early", current + 2);
+        assert!(*upload < ends[current], "partition {} is staged beside the one before", current + 2);
+    }
+}
+
+#[test]
+fn t3_two_runs_give_the_same_trace() {
+    for workers in [1, 2, 3] {
+        let traced = || {
+            let (sim, recorder) = open(card(USABLE), workers > 1);
+            let outcome = prove(&sim, &recorder, &scenario(workers, 6, Policy::Auto));
+            let mut report = outcome.report.unwrap();
+            // The one figure that is this machine's.
+            report.recording_ns = 0;
+            (csv(&outcome.timeline), trace(&report, &outcome.timeline), report)
+        };
+        assert_eq!(traced(), traced(), "{workers} workers");
+    }
+}
+
+#[test]
+fn l10_measured_peaks_are_the_planned_ones() {
+    let policies = [Policy::Full, Policy::AThenBc, Policy::Chunked(2), Policy::Chunked(8), Policy::None];
+    for policy in policies {
+        for ahead in [false, true] {
+            let (sim, recorder) = open(card(USABLE), ahead);
+            let report = prove(&sim, &recorder, &scenario(2, 4, policy)).report.unwrap();
+            assert_eq!(report.phases.len(), 7, "{policy}");
+            for phase in &report.phases {
+                assert_eq!(
+                    phase.predicted_bytes, phase.measured_bytes,
+                    "{policy}, {}, ahead {ahead}",
+                    phase.name
+                );
+            }
+        }
+    }
+}
+
+/// Another process takes 3 GiB between partitions 1 and 2, and gives them back after.
+#[test]
+fn l12_another_process_takes_memory_for_a_while() {
+    let (sim, recorder) = open(card(USABLE), false);
+    let (circuit, key) = small();
+    let prover = Prover::new(&sim, key.clone()).unwrap();
+    let assignment = |partition| {
+        sim.set_foreign(if partition == 1 { Bytes::gib(3) } else { Bytes::ZERO });
+        Assignment::new(&prover, &circuit.r1cs, &circuit.witness)
+    };
+    let scenario = scenario(1, 4, Policy::Auto);
+    let outcome =
+        run(&prover, &scenario, assignment, &recorder, about("sim"), &AtomicBool::new(false)).unwrap();
+    let report = outcome.report.unwrap();
+    assert_eq!((report.verified.proofs(), refusals(&outcome.timeline)), (4, 0));
+    let plans: Vec<_> = report.plans.iter().map(|p| (p.policy.as_str(), p.proofs)).collect();
+    assert_eq!(plans, [("full", 3), ("a-then-bc", 1)]);
+    assert!(report.plans[1].reason.contains("full needs"), "{}", report.plans[1].reason);
+}
+
+/// The same scenario on the CPU, in real time.
+#[test]
+fn workers_on_the_cpu() {
+    let (ledger, recorder) = recorded(Bytes::mib(512), true);
+    let host = Host::open(HostConfig { ledger, ..HostConfig::default() }).unwrap();
+    let (circuit, key) = small();
+    let prover = Prover::new(&host, key.clone()).unwrap();
+    let assignment = |_| Assignment::new(&prover, &circuit.r1cs, &circuit.witness);
+    let wanted = Scenario { workers: 3, partitions: 9, policy: Policy::Auto, host: HostTime::default() };
+    let outcome =
+        run(&prover, &wanted, assignment, &recorder, about("host"), &AtomicBool::new(false)).unwrap();
+    let report = outcome.report.unwrap();
+    assert_eq!((report.verified.proofs(), outcome.failed.len()), (9, 0));
+    for phase in &report.phases {
+        assert_eq!(phase.predicted_bytes, phase.measured_bytes, "{}", phase.name);
+    }
+    within_budget(&outcome.timeline);
+    assert_eq!(host.ledger().level().used(), Bytes::ZERO);
+}
