@@ -19,6 +19,13 @@ pub fn write_atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Re
             fill(&mut w)?;
             return w.flush();
         }
+        // `/dev/stdout` and its like, redirected to a file: replacing that file would lose what others wrote to it.
+        Ok(_) if ["/dev", "/proc"].iter().any(|streams| path.starts_with(streams)) => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a stream that leads to a file: name the file",
+            ));
+        }
         Ok(_) => fs::canonicalize(path)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
         Err(e) => return Err(e),

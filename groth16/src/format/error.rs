@@ -241,7 +241,7 @@ pub enum FormatError {
         /// The format.
         kind: FileKind,
         /// Why not.
-        reason: &'static str,
+        reason: String,
     },
     /// A proving key of this kind needs the circuit's constraint system beside it.
     #[error("{}: {kind} need the circuit's .r1cs beside them: they do not say which wires their points belong to", .path.display())]

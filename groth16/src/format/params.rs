@@ -156,9 +156,14 @@ fn run<'a, P: Point>(
 /// [`FormatError::NotRepresentable`] when a point at infinity stands where this format can leave none out
 /// (IC, H, L), or a query has more than 2^32 − 1 points. The inner result is what `w` says.
 pub fn write(w: &mut dyn io::Write, key: &ProvingKey<Libsnark>) -> Result<io::Result<()>, FormatError> {
-    let refuse = |reason| Err(FormatError::NotRepresentable { kind: KIND, reason });
-    if !key.l().density().is_full() {
-        return refuse("a private wire has its L point at infinity");
+    let refuse = |reason: &str| Err(FormatError::NotRepresentable { kind: KIND, reason: reason.into() });
+    let l = key.l().density();
+    if let Some(private) = (0..l.len()).find(|i| !l.get(*i)) {
+        return refuse(&format!(
+            "no constraint names its private wire {}; take the wire out of the circuit (or make a .zkey with snarkjs, \
+             which can hold it)",
+            private + key.n_public() + 1
+        ));
     }
     if key.vk().ic.iter().chain(key.h().iter()).any(|p| p.is_identity().into()) {
         return refuse("a point of IC or H is at infinity");

@@ -16,6 +16,8 @@ use crate::circuits::{Circuit, squares};
 use crate::session::{About, Run, prove_in_turn};
 use crate::timeline::{ByCause, IdleCause, page, save, write_atomic};
 
+/// The title of the page, and what its earlier versions are known by.
+const TITLE: &str = "prestage demo";
 /// Proofs per run: enough to see that one looks like the next.
 const PROOFS: u8 = 3;
 
@@ -51,6 +53,13 @@ struct RunAnswer {
 /// Runs the verb.
 pub(super) fn run(args: &args::Demo, out: &mut Output) -> Result<(), Failure> {
     files::can_make(&args.out)?;
+    let index = args.out.join("index.html");
+    if std::fs::read_to_string(&index).is_ok_and(|page| !page.contains(TITLE)) {
+        return Err(Failure::new(format!(
+            "{}: some other page; choose another folder with --out",
+            index.display()
+        )));
+    }
     let opened = device::open(&args.place)?;
     let circuit = squares(args.log_size, OsRng)?;
     out.line(format_args!("circuit: y = x^(2^{0}), {0} constraints", circuit.r1cs.n_constraints()));
@@ -77,8 +86,7 @@ pub(super) fn run(args: &args::Demo, out: &mut Output) -> Result<(), Failure> {
         save(&args.out, name, &run.report, &run.timeline)?;
     }
     let parts: Vec<_> = runs.iter().map(|(name, run)| (*name, &run.report, &run.timeline)).collect();
-    let index = args.out.join("index.html");
-    write_atomic(&index, page("prestage demo", &parts)?.as_bytes())?;
+    write_atomic(&index, page(TITLE, &parts)?.as_bytes())?;
     table(&runs, out);
     if runs.iter().all(|(_, run)| run.report.times.percent(run.report.times.busy()) >= 90.0) {
         out.line(format_args!(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prestage_vram::{Host, HostConfig};
+use prestage_vram::{Error, Host, HostConfig};
 
 use super::args::Place;
 use super::output::Failure;
@@ -38,7 +38,12 @@ pub(super) fn open(place: &Place) -> Result<Opened, Failure> {
     if let Some(cap) = spec.cap {
         config.capacity = cap;
     }
-    let device = Host::open(config).map_err(|e| Failure::at(spec, &e))?;
+    let device = Host::open(config).map_err(|e| match e {
+        Error::MarginTooLarge { .. } => {
+            Failure::new(format!("{spec}: {e}; choose a smaller one with --margin"))
+        }
+        e => Failure::at(spec, &e),
+    })?;
     let name = DeviceSpec { kind: DeviceKind::Host, cap: spec.cap }.to_string();
     let shown = if spec.kind == DeviceKind::Auto { format!("{name} (taken by auto)") } else { name.clone() };
     Ok(Opened { device, recorder, name, shown })
@@ -48,7 +53,9 @@ pub(super) fn open(place: &Place) -> Result<Opened, Failure> {
 #[cfg(feature = "cuda")]
 fn no_card(spec: &DeviceSpec, n: u32) -> Failure {
     match prestage_vram::cuda::probe() {
-        Err(e) => Failure::at(spec, &e),
+        Err(e) => {
+            Failure::new(format!("{spec}: this version proves on the CPU only (use --device host), and {e}"))
+        }
         Ok(found) if found.devices.iter().all(|d| d.ordinal != n) => Failure::new(format!(
             "{spec}: no such card: the driver shows {} (see prestage doctor, CUDA_VISIBLE_DEVICES)",
             found.devices.len()

@@ -31,6 +31,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(e) => return usage(&e, args.iter().any(|a| a == "--json")),
     };
     let mut out = Output::new(verb.json());
+    // Made here rather than at first use, where a machine that grants no threads would end in a panic.
+    if let Err(e) = rayon::ThreadPoolBuilder::new().build_global() {
+        return fail(&Failure::new(format!("cannot start worker threads: {e}")), &mut out, ExitCode::FAILURE);
+    }
     let outcome = match &verb {
         Verb::Doctor(args) => doctor::run(args, &mut out),
         Verb::Demo(args) => demo::run(args, &mut out),

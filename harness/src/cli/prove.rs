@@ -5,7 +5,7 @@ use std::path::Path;
 
 use prestage_groth16::format::{self, FormatError, LoadOptions, Note, PointChecks};
 use prestage_groth16::{
-    AnyKey, Assignment, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction, Witness,
+    AnyKey, Assignment, Circom, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction, Witness,
 };
 use prestage_vram::{Host, WorkerId, host_work};
 use serde::Serialize;
@@ -16,7 +16,10 @@ use super::files;
 use super::output::{Failure, Output};
 use crate::Error;
 use crate::session::{About, Run, prove_in_turn};
-use crate::timeline::{ByCause, save};
+use crate::timeline::{ByCause, Saved, save};
+
+/// What the files of a timeline are called.
+const PICTURES: &str = "prove";
 
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -48,7 +51,16 @@ pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
     match (key, &r1cs) {
         (AnyKey::Circom(key), None) => {
             let prover = Prover::new(&opened.device, key)?;
-            prove(args, &opened, &prover, || Assignment::from_key(&prover, &witness), options, out)
+            let constraints = constraints_of(prover.key());
+            prove(
+                args,
+                &opened,
+                &prover,
+                constraints,
+                || Assignment::from_key(&prover, &witness),
+                options,
+                out,
+            )
         }
         (AnyKey::Circom(key), Some(r1cs)) => with_circuit(args, &opened, key, r1cs, &witness, options, out),
         (AnyKey::Libsnark(key), Some(r1cs)) => with_circuit(args, &opened, key, r1cs, &witness, options, out),
@@ -66,7 +78,15 @@ fn can_write(args: &args::Prove) -> Result<(), Failure> {
     let mut outputs = vec![("--proof", args.proof.as_path())];
     outputs.extend(args.public.as_deref().map(|p| ("--public", p)));
     files::can_write(&outputs, &inputs)?;
-    args.timeline.as_deref().map_or(Ok(()), files::can_make)
+    let Some(folder) = args.timeline.as_deref() else { return Ok(()) };
+    files::can_make(folder)?;
+    // A folder that is not there yet holds nothing that could be lost.
+    if folder.is_dir() {
+        let pictures = Saved::at(folder, PICTURES);
+        outputs.extend(pictures.paths().map(|p| ("--timeline", p)));
+        files::can_write(&outputs, &inputs)?;
+    }
+    Ok(())
 }
 
 fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<AnyKey, Failure> {
@@ -99,13 +119,22 @@ fn with_circuit<R: Reduction>(
         true => Assignment::new_unchecked(&prover, r1cs, witness),
         false => Assignment::new(&prover, r1cs, witness),
     };
-    prove(args, opened, &prover, assignment, options, out)
+    prove(args, opened, &prover, r1cs.n_constraints(), assignment, options, out)
+}
+
+/// The constraints of a key that carries its rows: those before the rows of the one and of the public wires, which are
+/// the last that name a wire.
+fn constraints_of(key: &ProvingKey<Circom>) -> usize {
+    let rows = &key.rows().a;
+    let used = (0..rows.n_rows()).rev().find(|i| rows.row(*i).next().is_some()).map_or(0, |last| last + 1);
+    used.saturating_sub(key.n_public() + 1)
 }
 
 fn prove<R: Reduction>(
     args: &args::Prove,
     opened: &Opened,
     prover: &Prover<'_, Host, R>,
+    constraints: usize,
     assignment: impl FnOnce() -> Result<Assignment, Groth16Error>,
     options: Options,
     out: &mut Output,
@@ -125,7 +154,7 @@ fn prove<R: Reduction>(
         scenario: format!("prove {}", file(&args.key)),
         device: opened.name.clone(),
         circuit: file(&args.key),
-        constraints: prover.shape().rows,
+        constraints: constraints as u64,
         parameters: BTreeMap::from([
             ("workers".into(), "1".into()),
             ("margin".into(), args.place.margin.to_string()),
@@ -139,11 +168,17 @@ fn prove<R: Reduction>(
     if let Some(path) = &args.public {
         format::save_public(path, public)?;
     }
-    let saved =
-        args.timeline.as_deref().map(|folder| save(folder, "prove", &report, &timeline)).transpose()?;
-    // The proof is written last: whoever finds it finds everything that belongs to it.
     let [proof] = proofs.as_slice() else { return Err(Failure::new("no proof was made")) };
     format::save_proof(&args.proof, proof)?;
+    // The pictures come after the proof: it is what was asked for, and drawing may fail.
+    let saved = args
+        .timeline
+        .as_deref()
+        .map(|folder| save(folder, PICTURES, &report, &timeline))
+        .transpose()
+        .map_err(|e| {
+            Failure::at(format!("{} is written, but its timeline is not", args.proof.display()), &e)
+        })?;
 
     let answer = Answer {
         verified: true,

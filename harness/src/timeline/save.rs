@@ -30,22 +30,40 @@ pub struct Saved {
     pub png: PathBuf,
 }
 
+impl Saved {
+    /// The files that [`save`] writes for `name` into `folder`.
+    #[must_use]
+    pub fn at(folder: &Path, name: &str) -> Self {
+        let file = |end: &str| folder.join(format!("{name}.{end}"));
+        Self {
+            page: file("html"),
+            report: file("json"),
+            trace: file("trace.json"),
+            csv: file("csv"),
+            svg: file("svg"),
+            png: file("png"),
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn paths(&self) -> [&Path; 6] {
+        [&self.page, &self.report, &self.trace, &self.csv, &self.svg, &self.png].map(PathBuf::as_path)
+    }
+}
+
 /// Writes `name.html`, `.json`, `.trace.json`, `.csv`, `.svg` and `.png` into a folder, which is made if missing.
 ///
 /// # Errors
 /// [`Error::Write`] with the path, [`Error::Draw`].
 pub fn save(folder: &Path, name: &str, report: &Report, timeline: &Timeline) -> Result<Saved, Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-    let write = |end: &str, bytes: &[u8]| {
-        let path = folder.join(format!("{name}.{end}"));
-        write_atomic(&path, bytes).map(|()| path)
-    };
-    Ok(Saved {
-        report: write("json", report.to_json()?.as_bytes())?,
-        trace: write("trace.json", trace(report, timeline).as_bytes())?,
-        csv: write("csv", csv(timeline).as_bytes())?,
-        svg: write("svg", svg(report, timeline)?.as_bytes())?,
-        png: write("png", &png(report, timeline)?)?,
-        page: write("html", page(&report.key.scenario, &[(name, report, timeline)])?.as_bytes())?,
-    })
+    let files = Saved::at(folder, name);
+    write_atomic(&files.report, report.to_json()?.as_bytes())?;
+    write_atomic(&files.trace, trace(report, timeline).as_bytes())?;
+    write_atomic(&files.csv, csv(timeline).as_bytes())?;
+    write_atomic(&files.svg, svg(report, timeline)?.as_bytes())?;
+    write_atomic(&files.png, &png(report, timeline)?)?;
+    write_atomic(&files.page, page(&report.key.scenario, &[(name, report, timeline)])?.as_bytes())?;
+    Ok(files)
 }

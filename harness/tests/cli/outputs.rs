@@ -201,7 +201,7 @@ fn t2_a_timeline_is_six_files_whose_report_adds_up() {
     assert_eq!(times.busy() + times.idle().total(), times.wall());
     assert!(times.busy().get() > 0 && times.held() <= times.wall());
     assert_eq!(report.verified.proofs(), 1);
-    assert_eq!((report.key.device.as_str(), report.key.load.constraints), ("host", 1024));
+    assert_eq!((report.key.device.as_str(), report.key.load.constraints), ("host", 1022));
     assert!(!report.phases.is_empty());
     for phase in &report.phases {
         assert!(phase.measured_bytes <= phase.predicted_bytes, "{phase:?}");
@@ -253,4 +253,61 @@ fn nothing_waits_for_input() {
     let ran = run!(Work::new(), "verify", "--vkey", "/dev/stdin", "--public", "q", "--proof", "p");
     ran.refused();
     assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_timeline_overwrites_neither_inputs_nor_other_outputs() {
+    let work = Work::new();
+    fs::create_dir(work.path("t")).unwrap();
+    fs::copy(fixture("multiplier/witness.wtns"), work.path("t/prove.csv")).unwrap();
+    let before = fs::read(work.path("t/prove.csv")).unwrap();
+    let (zkey, wtns) = (fixture("multiplier/circuit.zkey"), work.path("t/prove.csv"));
+    let ran = run!(work, "prove", "--key", zkey, "--witness", wtns, "--proof", "p.json", "--timeline", "t");
+    assert!(ran.refused().contains("--timeline and --witness are the same file"));
+    for (option, file) in [("--proof", "t/prove.json"), ("--public", "t/prove.svg")] {
+        let ran = match option {
+            "--proof" => prove!(&work, "--proof", file, "--timeline", "t"),
+            _ => prove!(&work, "--proof", "p.json", option, file, "--timeline", "t"),
+        };
+        assert!(ran.refused().contains("are the same file"), "{option}");
+    }
+    assert_eq!(fs::read(work.path("t/prove.csv")).unwrap(), before);
+    holds(&work.path("t"), &["prove.csv"]);
+}
+
+#[test]
+fn a_stream_that_leads_to_a_file_is_not_replaced() {
+    let work = Work::new();
+    fs::write(work.path("log"), "hello\n").unwrap();
+    let log = fs::OpenOptions::new().append(true).open(work.path("log")).unwrap();
+    let (zkey, wtns) = (fixture("multiplier/circuit.zkey"), fixture("multiplier/witness.wtns"));
+    let args = [OsStr::new("prove"), "--key".as_ref(), zkey.as_ref(), "--witness".as_ref(), wtns.as_ref()];
+    let args = [&args[..], &["--proof".as_ref(), "/dev/stdout".as_ref()]].concat();
+    let status = work.command(&args).stdout(log).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(fs::read_to_string(work.path("log")).unwrap(), "hello\n");
+}
+
+#[test]
+fn a_report_counts_constraints_and_not_rows_of_the_domain() {
+    let work = Work::new();
+    for (name, constraints) in [("multiplier", 1), ("linear", 4), ("boundary_over", 252), ("manypublic", 20)]
+    {
+        let (zkey, wtns) =
+            (fixture(&format!("{name}/circuit.zkey")), fixture(&format!("{name}/witness.wtns")));
+        let ran =
+            run!(work, "prove", "--key", zkey, "--witness", wtns, "--proof", "p.json", "--timeline", name);
+        ran.done();
+        let report = fs::read_to_string(work.path(&format!("{name}/prove.json"))).unwrap();
+        assert_eq!(Report::from_json(&report).unwrap().key.load.constraints, constraints, "{name}");
+    }
+}
+
+#[test]
+fn setup_names_the_wire_that_no_constraint_names() {
+    let work = Work::new();
+    let r1cs = fixture("linear/circuit.r1cs");
+    let ran = run!(work, "setup", "--r1cs", r1cs, "--key", "k.params", "--vkey", "v.json");
+    assert!(ran.refused().contains("no constraint names its private wire"), "{}", ran.refused());
+    holds(&work.path(""), &[]);
 }
