@@ -29,7 +29,7 @@ pub(super) fn open(place: &Place) -> Result<Opened, Failure> {
         DeviceKind::Cuda(n) => return Err(no_card(spec, *n)),
         DeviceKind::Sim(_) => {
             return Err(Failure::new(format!(
-                "{spec}: this version has no simulated cards; use --device host"
+                "{spec}: simulated cards are for plan, run and replay; prove with --device host"
             )));
         }
     }
