@@ -1,7 +1,7 @@
 # The parts of CI as functions. Sourced by .ci/run and .ci/nightly from the root of the repository.
 # shellcheck shell=bash
 
-export CARGO_TERM_COLOR=never RUST_BACKTRACE=1
+export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=0 RUST_BACKTRACE=1
 tools=$PWD/target/ci
 fuzz_seconds=${fuzz_seconds:-8}
 times=()
