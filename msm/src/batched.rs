@@ -5,19 +5,19 @@
 //!
 //! ```text
 //! compute   [ batch 0 ][ batch 1 ][ batch 2 ]
-//! upload  [s0][s1]     [s2]                        scalars from the host, two slots
+//! upload  [s0][s1]     [s2]                        scalars from the host, two slots, one batch ahead
 //! download            [r]        [r]        [r]    results, two slots
 //! host     enqueue 0, 1 · wait 0 · enqueue 2 · wait 1 · return        … finish: wait 2
 //! ```
 
-use crate::device::{Batch, Msm};
-use crate::points::{Home, Part, Place, Points, Scalars};
+use crate::compact::{Layout, Pieces, WordsPart};
+use crate::device::{Batch, BatchScalars, Msm};
+use crate::points::{Home, Place, Points, Scalars};
 use crate::{Affine, Error, Plan};
-use blstrs::Scalar;
 use group::Group;
 use group::prime::PrimeCurveAffine;
-use prestage_transfer::{Downloading, Lanes, Pinned, Transfer, Uploading};
-use prestage_vram::{Buf, Bytes, Device};
+use prestage_transfer::{Downloading, Lanes, Pinned, Source, Transfer, Uploading};
+use prestage_vram::{Buf, Bytes, Device, Freed};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -98,7 +98,7 @@ impl Batches {
         let slots = self.slots();
         let streamed = match scalars {
             Place::Device => Bytes::ZERO,
-            Place::Host => Bytes::of::<Scalar>(self.batch.saturating_mul(slots)) * device.scale(),
+            Place::Host => Bytes::of::<u64>(Layout::slot(self.batch).saturating_mul(slots)) * device.scale(),
         };
         device.scratch_charge::<A>(&self.plan) + Bytes::of::<A::Curve>(slots) + streamed
     }
@@ -168,7 +168,7 @@ pub struct Deferred<'t, D: Device, A: Affine> {
     /// The result of the last batch on its way.
     last: Option<Downloading<'t, D, MaybeUninit<A::Curve>>>,
     /// Scalars on their way, one batch in each device slot.
-    uploads: [Option<Uploading<'t, D, Part>>; 2],
+    uploads: [Vec<Uploading<'t, D, WordsPart>>; 2],
     slots: Slots<A>,
 }
 
@@ -219,7 +219,7 @@ impl<D: Device, A: Affine> fmt::Debug for Deferred<'_, D, A> {
 /// ```
 /// use blstrs::{G1Affine, Scalar};
 /// use group::prime::PrimeCurveAffine;
-/// use prestage_msm::{Batches, Points, Scalars, Slots, batched};
+/// use prestage_msm::{Batches, Compact, Points, Scalars, Slots, batched};
 /// use prestage_transfer::Lanes;
 /// use prestage_vram::{Device, Host, HostConfig, Worker};
 ///
@@ -228,11 +228,12 @@ impl<D: Device, A: Affine> fmt::Debug for Deferred<'_, D, A> {
 /// let bases = Points::from(vec![G1Affine::generator(); 1000]);
 /// let witness: Vec<_> = (0..1000).map(Scalar::from).collect();
 /// let batches = Batches::new(&host, bases.len(), 400);
+/// let scalars = Compact::new(&host, &witness)?;
 ///
 /// let mut worker = Worker::new(0);
 /// let turn = host.turn(&mut worker)?;
 /// let lanes = Lanes::open(&turn)?;
-/// let sum = batched(&lanes, "l", &bases, Scalars::host(witness), &batches, &slots)?;
+/// let sum = batched(&lanes, "l", &bases, Scalars::host(scalars), &batches, &slots)?;
 /// assert_eq!(sum.finish()?, G1Affine::generator() * Scalar::from(999 * 1000 / 2));
 /// # drop(lanes);
 /// # turn.release()?;
@@ -257,18 +258,21 @@ pub fn batched<'t, D: Msm, A: Affine>(
         return Err(Error::LongerThanPlanned { len: bases.len(), planned: batches.len() });
     }
     let mut deferred =
-        Deferred { sum: A::Curve::identity(), last: None, uploads: [None, None], slots: slots.clone() };
+        Deferred { sum: A::Curve::identity(), last: None, uploads: Default::default(), slots: slots.clone() };
     if bases.is_empty() {
         return Ok(deferred);
     }
     let mut memory = Memory::<D, A>::take(lanes, batches, scalars.place())?;
+    let mut freed = Some(lanes.turn().freed()?);
     for index in 0..batches.count() {
-        let (parity, plan, terms) = (index % 2, batches.plan(), batches.range(index));
-        let name = format!("msm {label} {}/{}", index + 1, batches.count());
-        let batch = Batch { name, plan, bases, terms, scalars: &(), at: 0, scratch: &(), result: &() };
+        // One batch ahead: its scalars are there when its turn comes, however busy the link is then.
+        for ahead in if index == 0 { 0..2 } else { index + 1..index + 2 } {
+            memory.send(lanes, &scalars, batches, ahead, &mut deferred.uploads[ahead % 2])?;
+        }
         let slot = slots.take(lanes.device())?;
-        let upload = &mut deferred.uploads[parity];
-        let result = memory.enqueue(lanes, batch, &mut scalars, parity, upload, slot)?;
+        let result = memory.enqueue(lanes, label, bases, &mut scalars, batches, index, slot)?;
+        // The device has work now, and what was freed before this sum is there when that begins.
+        freed.take().map_or(Ok(()), Freed::pass_on)?;
         deferred.collect()?;
         deferred.last = Some(result);
     }
@@ -281,7 +285,9 @@ struct Memory<'t, D: Device, A: Affine> {
     /// By parity of the batch.
     results: Vec<Buf<'t, D, MaybeUninit<A::Curve>>>,
     /// By parity of the batch; empty where the scalars are on the device already.
-    scalars: Vec<Buf<'t, D, MaybeUninit<Scalar>>>,
+    scalars: Vec<Buf<'t, D, MaybeUninit<u64>>>,
+    /// How the scalars lie in those slots.
+    layouts: [Option<Layout>; 2],
 }
 
 impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
@@ -301,47 +307,72 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
                 .map(|_| lanes.compute.alloc_charged("msm result", 1, Bytes::of::<A::Curve>(1)))
                 .collect::<Result<_, _>>()?,
             scalars: (0..streamed)
-                .map(|_| lanes.upload.alloc("msm scalars", batches.batch()))
+                .map(|_| lanes.upload.alloc("msm scalars", Layout::slot(batches.batch())))
                 .collect::<Result<_, _>>()?,
+            layouts: [None; 2],
         })
     }
 
-    /// Enqueues one batch, the upload of its scalars before it and the download of its result after it.
+    /// Enqueues the upload of a batch's scalars, if there is such a batch and they are not on the device already.
+    fn send(
+        &mut self,
+        lanes: &Lanes<'t, D>,
+        scalars: &Scalars<'_, '_, D>,
+        batches: &Batches,
+        index: usize,
+        uploads: &mut Vec<Uploading<'t, D, WordsPart>>,
+    ) -> Result<(), Error> {
+        let (Home::Host(compact), true) = (&scalars.0, index < batches.count()) else { return Ok(()) };
+        let Some(buf) = self.scalars.get_mut(index % 2) else { return Ok(()) };
+        let Pieces { layout, others, ones, integers } =
+            compact.pieces(&batches.range(index), batches.batch());
+        // Those of two batches before, which ran to its end or is the next to.
+        uploads.clear();
+        for (piece, at) in [(others, 0), (ones, layout.width()), (integers, layout.integers())] {
+            if !piece.elements().is_empty() {
+                uploads.push(lanes.upload.upload_at(piece, buf, at)?);
+            }
+        }
+        self.layouts[index % 2] = Some(layout);
+        Ok(())
+    }
+
+    /// Enqueues one batch, and the download of its result after it.
+    #[allow(clippy::too_many_arguments)]
     fn enqueue(
         &mut self,
         lanes: &Lanes<'t, D>,
-        batch: Batch<'_, A, ()>,
+        label: &str,
+        bases: &Points<A>,
         scalars: &mut Scalars<'_, '_, D>,
-        parity: usize,
-        upload: &mut Option<Uploading<'t, D, Part>>,
+        batches: &Batches,
+        index: usize,
         slot: Pinned<MaybeUninit<A::Curve>>,
     ) -> Result<Downloading<'t, D, MaybeUninit<A::Curve>>, Error> {
         let queue = lanes.compute.queue();
-        let (scalars, at) = match &mut scalars.0 {
-            Home::Device(buf, range) => {
+        let (parity, terms) = (index % 2, batches.range(index));
+        let mut sent = self.scalars.get_mut(parity);
+        let scalars = match (&mut scalars.0, &mut sent, self.layouts[parity]) {
+            (Home::Device(buf, range), ..) => {
                 buf.claim(queue)?;
-                (buf.block(), range.start + batch.terms.start)
+                BatchScalars::Plain { block: buf.block(), at: range.start + terms.start }
             }
-            Home::Host(source) => {
-                let buf = &mut self.scalars[parity];
-                let part = Part::new(source, batch.terms.clone());
-                // What was there has been waited for, with its batch's result.
-                *upload = Some(lanes.upload.upload_at(part, buf, 0)?);
+            (Home::Host(_), Some(buf), Some(layout)) => {
                 buf.claim(queue)?;
-                (buf.block(), 0)
+                BatchScalars::Compact { block: buf.block(), layout }
             }
+            // `send` comes first.
+            (Home::Host(_), ..) => return Err(Error::LengthMismatch { bases: terms.len(), scalars: 0 }),
         };
         let result = &mut self.results[parity];
         self.scratch.claim(queue)?;
         result.claim(queue)?;
-        let Batch { name, plan, bases, terms, .. } = batch;
         let batch = Batch {
-            name,
-            plan,
+            name: format!("msm {label} {}/{}", index + 1, batches.count()),
+            plan: batches.plan(),
             bases,
             terms,
             scalars,
-            at,
             scratch: self.scratch.block(),
             result: result.block(),
         };
@@ -349,7 +380,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         // `take` gave them their sizes; the scalars were uploaded, or belong to a buffer of initialised elements
         // that holds the range.
         unsafe { lanes.device().enqueue(queue, batch) }?;
-        if let Some(buf) = self.scalars.get_mut(parity) {
+        if let Some(buf) = sent {
             let mark = lanes.compute.record()?;
             // SAFETY: recorded after the only use on this lane. The next upload into this slot waits for this
             // batch alone, not for the one that will be running then.

@@ -1,15 +1,35 @@
 //! What a device must do for a sum, and how the CPU does it.
 
-use crate::host::in_scratch;
-use crate::{Affine, Plan, Points, Stats};
+use crate::compact::View;
+use crate::host::{Input, in_scratch};
+use crate::{Affine, Layout, Plan, Points, Stats};
 use blstrs::Scalar;
 use prestage_transfer::Transfer;
 use prestage_vram::sim::SimQueue;
-use prestage_vram::{Bytes, Cost, Cpu, Device, Error, Host, HostBlock, HostQueue, Sim, Units, Work};
+use prestage_vram::{Bytes, Cost, Cpu, Device, Error, Host, HostBlock, HostPtr, HostQueue, Sim, Units, Work};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// One batch of a sum, as a device is asked for it: Σ scalars\[`at` + i\]·bases\[`terms.start` + i\] over `terms`.
+/// The scalars of one batch, in a block of device memory.
+#[derive(Debug)]
+pub enum BatchScalars<'b, B> {
+    /// In Montgomery form, from element `at` of the block on.
+    Plain {
+        /// The block.
+        block: &'b B,
+        /// Where they begin.
+        at: usize,
+    },
+    /// Sorted into zeros, ones and others.
+    Compact {
+        /// The block, from its beginning on.
+        block: &'b B,
+        /// How they lie in it.
+        layout: Layout,
+    },
+}
+
+/// One batch of a sum, as a device is asked for it: Σ scalars\[i\]·bases\[`terms.start` + i\] over `terms`.
 #[derive(Debug)]
 pub struct Batch<'b, A, B> {
     /// What the recorded span is called.
@@ -20,10 +40,8 @@ pub struct Batch<'b, A, B> {
     pub bases: &'b Points<A>,
     /// Which of the bases.
     pub terms: Range<usize>,
-    /// Block that holds the scalars.
-    pub scalars: &'b B,
-    /// Where in the block the batch's scalars begin, in elements.
-    pub at: usize,
+    /// Its scalars, as many as terms.
+    pub scalars: BatchScalars<'b, B>,
     /// [`Msm::scratch`] bytes.
     pub scratch: &'b B,
     /// Where the sum goes: one `A::Curve` at the beginning of the block.
@@ -129,6 +147,12 @@ fn cost<A: Affine>(n: usize, stats: &Stats, scale: u64) -> Cost {
     Cost::kernels(units, Bytes::of::<A>(n) * scale)
 }
 
+/// Scalars of a batch as a job finds them.
+enum At {
+    Plain(HostPtr<Scalar>, usize),
+    Compact(HostPtr<u64>, Layout),
+}
+
 /// [`Msm::enqueue`] on a device whose memory is host memory.
 ///
 /// # Safety
@@ -138,16 +162,26 @@ unsafe fn perform<D: Cpu, A: Affine>(
     queue: &D::Queue,
     batch: Batch<'_, A, HostBlock>,
 ) -> Result<(), Error> {
-    let Batch { name, plan, bases, terms, scalars, at, scratch, result } = batch;
+    let Batch { name, plan, bases, terms, scalars, scratch, result } = batch;
     let (plan, bases) = (*plan, bases.host().clone());
     let (n, scale) = (terms.len(), device.scale());
     let bytes = plan.footprint::<A>().to_usize().unwrap_or(0);
-    let scalars = scalars.as_ptr::<Scalar>();
+    let (scalars, read) = match scalars {
+        BatchScalars::Plain { block, at } => (At::Plain(block.as_ptr(), at), Bytes::of::<Scalar>(n)),
+        BatchScalars::Compact { block, layout } => (At::Compact(block.as_ptr(), layout), layout.bytes()),
+    };
     let scratch = scratch.as_ptr::<MaybeUninit<u8>>();
     let result = result.as_ptr::<MaybeUninit<A::Curve>>();
     let job = move || {
-        // SAFETY: the scalars begin at element `at` of a live block, are initialised, and only read here.
-        let scalars = unsafe { std::slice::from_raw_parts(scalars.get().add(at).cast_const(), n) };
+        // SAFETY: the scalars are in a live block as it was said, initialised, and only read here.
+        let scalars = unsafe {
+            match scalars {
+                At::Plain(block, at) => {
+                    Input::Plain(std::slice::from_raw_parts(block.get().add(at).cast_const(), n))
+                }
+                At::Compact(block, layout) => Input::Compact(View::new(layout, block.get().cast_const())),
+            }
+        };
         // SAFETY: the block has that many bytes and is this queue's for now.
         let scratch = unsafe { scratch.slice_mut(bytes) };
         let sum = bases.get(terms).and_then(|bases| in_scratch(&plan, bases, scalars, scratch));
@@ -158,7 +192,7 @@ unsafe fn perform<D: Cpu, A: Affine>(
         unsafe { result.get().write(MaybeUninit::new(sum)) };
         cost::<A>(n, &stats, scale)
     };
-    let moved = (Bytes::of::<A>(n) + Bytes::of::<Scalar>(n)) * scale;
+    let moved = (Bytes::of::<A>(n) + read) * scale;
     // SAFETY: by this function's contract the blocks stay this queue's until the job has run.
     unsafe { device.perform(queue, Work::launch(name, moved), job) }
 }

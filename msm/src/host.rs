@@ -1,5 +1,6 @@
 //! Sums over slices in host memory.
 
+use crate::compact::View;
 use crate::plan::SMALL;
 use crate::scratch::Arena;
 use crate::split::{Chunk, Terms};
@@ -61,20 +62,28 @@ pub fn msm_with<A: Affine>(
     if got < need {
         return Err(short);
     }
-    in_scratch(plan, bases, scalars, scratch).ok_or(short)
+    in_scratch(plan, bases, Input::Plain(scalars), scratch).ok_or(short)
+}
+
+/// The scalars of a sum in memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Input<'a> {
+    Plain(&'a [Scalar]),
+    /// Sorted already, whether the plan splits or not.
+    Compact(View<'a>),
 }
 
 /// The sum of at most [`Plan::len`] terms, as many bases as scalars. `None` when the scratch is too small.
 pub(crate) fn in_scratch<A: Affine>(
     plan: &Plan,
     bases: &[A],
-    scalars: &[Scalar],
+    scalars: Input<'_>,
     scratch: &mut [MaybeUninit<u8>],
 ) -> Option<(A::Curve, Stats)> {
     let n = bases.len();
     let mut arena = Arena::new(scratch)?;
     let chunks = arena.take(plan.chunks(), Chunk::default())?;
-    let integers = arena.take(plan.len(), [0; 4])?;
+    let integers = arena.take(if matches!(scalars, Input::Plain(_)) { plan.len() } else { 0 }, [0; 4])?;
     let index = arena.take(plan.len(), 0)?;
     let results = arena.take(plan.results(), A::Curve::identity())?;
     let small = plan.len().min(SMALL);
@@ -82,15 +91,13 @@ pub(crate) fn in_scratch<A: Affine>(
     let small_words = arena.take(A::blst_scratch_words(small), 0)?;
 
     let chunks = &mut chunks[..n.div_ceil(crate::split::CHUNK)];
-    let terms = Terms::classify(
-        bases,
-        scalars,
-        chunks,
-        &mut integers[..n],
-        &mut index[..n],
-        plan.splits(),
-        plan.threads(),
-    );
+    let (index, threads) = (&mut index[..n], plan.threads());
+    let terms = match scalars {
+        Input::Plain(scalars) => {
+            Terms::classify(bases, scalars, chunks, &mut integers[..n], index, plan.splits(), threads)
+        }
+        Input::Compact(scalars) => Terms::sorted(bases, scalars, chunks, index, threads),
+    };
     let (others, ones) = terms.counts();
     let shape = plan.shape(others);
     let ones_tasks = if ones > 0 { plan.ones() } else { 0 };

@@ -3,6 +3,7 @@
 mod affine;
 mod batched;
 mod buckets;
+mod compact;
 mod device;
 mod digits;
 mod error;
@@ -17,7 +18,8 @@ mod split;
 
 pub use affine::{Affine, to_affine_batch};
 pub use batched::{Batches, Deferred, Slots, batched};
-pub use device::{Batch, Msm};
+pub use compact::{Compact, Layout};
+pub use device::{Batch, BatchScalars, Msm};
 pub use error::Error;
 pub use host::{Stats, msm, msm_with};
 pub use plan::Plan;

@@ -1,8 +1,7 @@
 //! Where the terms of a sum on a device come from.
 
-use crate::Error;
+use crate::{Compact, Error};
 use blstrs::Scalar;
-use prestage_transfer::Source;
 use prestage_vram::{Buf, Device};
 use std::fmt;
 use std::ops::Range;
@@ -53,7 +52,7 @@ pub struct Scalars<'s, 'a, D: Device>(pub(crate) Home<'s, 'a, D>);
 
 pub(crate) enum Home<'s, 'a, D: Device> {
     Device(&'s mut Buf<'a, D, Scalar>, Range<usize>),
-    Host(Arc<dyn Source<Scalar>>),
+    Host(Compact),
 }
 
 impl<'s, 'a, D: Device> Scalars<'s, 'a, D> {
@@ -77,11 +76,11 @@ impl<'s, 'a, D: Device> Scalars<'s, 'a, D> {
         }
     }
 
-    /// Host memory, as a witness is: a vector, a shared one, or pinned memory. It is streamed to the device batch by
-    /// batch and let go when the last batch is there.
+    /// Host memory, as a witness is. It is streamed to the device batch by batch, zeros and ones as bits, and let go when the
+    /// last batch is there.
     #[must_use]
-    pub fn host(source: impl Source<Scalar>) -> Self {
-        Self(Home::Host(Arc::new(source)))
+    pub fn host(compact: Compact) -> Self {
+        Self(Home::Host(compact))
     }
 
     /// How many scalars there are.
@@ -89,7 +88,7 @@ impl<'s, 'a, D: Device> Scalars<'s, 'a, D> {
     pub fn len(&self) -> usize {
         match &self.0 {
             Home::Device(_, range) => range.len(),
-            Home::Host(source) => source.elements().len(),
+            Home::Host(compact) => compact.len(),
         }
     }
 
@@ -123,23 +122,4 @@ pub enum Place {
     Device,
     /// The host's: each batch is copied into a slot on the device.
     Host,
-}
-
-/// One batch of scalars in host memory, as an upload holds it.
-pub(crate) struct Part {
-    all: Arc<dyn Source<Scalar>>,
-    range: Range<usize>,
-}
-
-impl Part {
-    pub(crate) fn new(all: &Arc<dyn Source<Scalar>>, range: Range<usize>) -> Self {
-        Self { all: Arc::clone(all), range }
-    }
-}
-
-// SAFETY: the range is fixed, and the shared source shows the same memory for as long as this holds it.
-unsafe impl Source<Scalar> for Part {
-    fn elements(&self) -> &[Scalar] {
-        &self.all.elements()[self.range.clone()]
-    }
 }

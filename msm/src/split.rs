@@ -8,6 +8,7 @@
 //! relies on that.
 
 use crate::Affine;
+use crate::compact::View;
 use crate::digits::Integer;
 use blstrs::Scalar;
 use ff::Field;
@@ -25,6 +26,8 @@ pub(crate) type Index = u16;
 pub(crate) struct Chunk {
     others: usize,
     ones: usize,
+    /// Where its integers begin.
+    at: usize,
 }
 
 /// The classified terms of a sum.
@@ -50,19 +53,46 @@ impl<'a, A: Affine> Terms<'a, A> {
     ) -> Self {
         if threads == 1 {
             let parts = scalars.chunks(CHUNK).zip(integers.chunks_mut(CHUNK)).zip(index.chunks_mut(CHUNK));
-            chunks.iter_mut().zip(parts).for_each(|(chunk, ((scalars, integers), index))| {
-                *chunk = classify(scalars, integers, index, split);
+            (0..).zip(&mut *chunks).zip(parts).for_each(|((i, chunk), ((scalars, integers), index))| {
+                *chunk = Chunk { at: i * CHUNK, ..classify(scalars, integers, index, split) };
             });
         } else {
             let parts = scalars
                 .par_chunks(CHUNK)
                 .zip(integers.par_chunks_mut(CHUNK))
                 .zip(index.par_chunks_mut(CHUNK));
-            chunks.par_iter_mut().zip(parts).for_each(|(chunk, ((scalars, integers), index))| {
-                *chunk = classify(scalars, integers, index, split);
-            });
+            chunks.par_iter_mut().enumerate().zip(parts).for_each(
+                |((i, chunk), ((scalars, integers), index))| {
+                    *chunk = Chunk { at: i * CHUNK, ..classify(scalars, integers, index, split) };
+                },
+            );
         }
         Self { bases, chunks, integers, index }
+    }
+
+    /// The terms of scalars that have been sorted already; `chunks` and `index` as for [`Terms::classify`].
+    pub(crate) fn sorted(
+        bases: &'a [A],
+        scalars: View<'a>,
+        chunks: &'a mut [Chunk],
+        index: &'a mut [Index],
+        threads: usize,
+    ) -> Self {
+        let range = |i: usize| i * CHUNK..scalars.len().min((i + 1) * CHUNK);
+        let place = |(i, (chunk, index)): (usize, (&mut Chunk, &mut [Index]))| {
+            *chunk = place(scalars.positions(range(i)), index);
+        };
+        if threads == 1 {
+            chunks.iter_mut().zip(index.chunks_mut(CHUNK)).enumerate().for_each(place);
+        } else {
+            chunks.par_iter_mut().zip(index.par_chunks_mut(CHUNK)).enumerate().for_each(place);
+        }
+        let mut at = 0;
+        for chunk in &mut *chunks {
+            chunk.at = at;
+            at += chunk.others;
+        }
+        Self { bases, chunks, integers: scalars.integers(), index }
     }
 
     /// How many chunks there are.
@@ -78,7 +108,7 @@ impl<'a, A: Affine> Terms<'a, A> {
     /// The others of these chunks, with their scalars.
     pub(crate) fn others(&self, chunks: Range<usize>) -> impl Iterator<Item = (&'a A, &'a Integer)> {
         self.parts(chunks).flat_map(|(chunk, bases, integers, index)| {
-            index[..chunk.others].iter().map(|&i| &bases[usize::from(i)]).zip(&integers[..chunk.others])
+            index[..chunk.others].iter().map(|&i| &bases[usize::from(i)]).zip(integers)
         })
     }
 
@@ -99,7 +129,8 @@ impl<'a, A: Affine> Terms<'a, A> {
         self.chunks[chunks].iter().enumerate().map(move |(i, &chunk)| {
             let start = (start + i) * CHUNK;
             let part = start..bases.len().min(start + CHUNK);
-            (chunk, &bases[part.clone()], &integers[part.clone()], &index[part])
+            let integers = &integers[chunk.at..chunk.at + chunk.others];
+            (chunk, &bases[part.clone()], integers, &index[part])
         })
     }
 }
@@ -121,6 +152,26 @@ fn classify(scalars: &[Scalar], integers: &mut [Integer], index: &mut [Index], s
             index[chunk.others] = i;
             chunk.others += 1;
         }
+    }
+    chunk
+}
+
+/// Writes a chunk's part of the index: the others from the front, the ones from the back.
+fn place(
+    (others, ones): (impl Iterator<Item = usize>, impl Iterator<Item = usize>),
+    index: &mut [Index],
+) -> Chunk {
+    let mut chunk = Chunk::default();
+    // A position within a chunk fits: a chunk has 2^12.
+    #[allow(clippy::cast_possible_truncation)]
+    let narrow = |i: usize| i as Index;
+    for (place, i) in index.iter_mut().zip(others) {
+        *place = narrow(i);
+        chunk.others += 1;
+    }
+    for (place, i) in index.iter_mut().rev().zip(ones) {
+        *place = narrow(i);
+        chunk.ones += 1;
     }
     chunk
 }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use blstrs::{G1Affine, G2Affine, Scalar};
 use ff::Field;
-use prestage_msm::{Affine, Batches, Msm, Place, Points, Scalars, Slots, batched, naive, to_affine_batch};
-use prestage_transfer::{Lanes, Pinned};
+use prestage_msm::{
+    Affine, Batches, Compact, Msm, Place, Points, Scalars, Slots, batched, naive, to_affine_batch,
+};
+use prestage_transfer::Lanes;
 use prestage_vram::{Bytes, Card, Device, Event, Sim, SimConfig, Sink, Span, Track, Worker};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -66,13 +68,13 @@ fn sum<A: Affine>(count: usize) -> Vec<Span> {
     let batches = Batches::new(&sim, N, N.div_ceil(count));
     assert_eq!(batches.count(), count);
     let footprint = batches.footprint::<A, _>(&sim, Place::Host);
-    let source = Pinned::from_slice(&sim, &scalars).unwrap();
+    let compact = Compact::new(&sim, &scalars).unwrap();
     let mut worker = Worker::new(0);
     let turn = sim.turn(&mut worker).unwrap();
     turn.phase("sum");
     let lanes = Lanes::open(&turn).unwrap();
     let points = Points::from(bases);
-    let deferred = batched(&lanes, "l", &points, Scalars::host(source), &batches, &slots).unwrap();
+    let deferred = batched(&lanes, "l", &points, Scalars::host(compact), &batches, &slots).unwrap();
     assert_eq!(deferred.finish().unwrap(), expected);
     assert_eq!(turn.peaks().last(), Some(&("sum", footprint)));
     drop(lanes);

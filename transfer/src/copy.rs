@@ -139,6 +139,48 @@ impl<'t, D: Transfer> Lane<'t, D> {
         Ok((unsafe { buf.assume_init() }, uploading))
     }
 
+    /// As [`Lane::upload`], leaving the link to others as long as `others` says that there are any: in pieces of `piece`
+    /// elements (0 counts as 1), of which two are under way at a time, so that copies of another turn get in between. Waits
+    /// on the host for all but the last two then; once `others` says no, the rest is enqueued at once.
+    ///
+    /// # Errors
+    /// As [`Lane::upload`].
+    #[allow(clippy::type_complexity)] // A pair is what it is.
+    pub fn upload_beside<'a, T, S>(
+        &self,
+        source: S,
+        mut buf: Buf<'a, D, MaybeUninit<T>>,
+        piece: usize,
+        others: impl Fn() -> bool,
+    ) -> Result<(Buf<'a, D, T>, Uploading<'t, D, S>), Error>
+    where
+        T: Copy + Send + Sync + 'static,
+        S: Source<T>,
+    {
+        let len = source.elements().len();
+        if len != buf.len() {
+            return Err(Error::Length { from: len, to: buf.len() });
+        }
+        // Holds the source from the first piece on; what has been enqueued last ends last.
+        let mut uploading = Uploading { source: Some(source), mark: self.record()? };
+        let mut start = 0;
+        while start < len {
+            let yields = others();
+            let end = if yields { len.min(start.saturating_add(piece.max(1))) } else { len };
+            let from = uploading.source.as_ref().map(Source::elements).unwrap_or_default();
+            // SAFETY: the in-flight value holds the source until the copies have ended, also on failure; by the contract of
+            // `Source` nobody writes to its memory and it stays where it is for that long.
+            let mark = unsafe { self.enqueue_in(from.get(start..end).unwrap_or_default(), &mut buf, start) }?;
+            let before = std::mem::replace(&mut uploading.mark, mark);
+            if yields && end < len {
+                before.wait()?;
+            }
+            start = end;
+        }
+        // SAFETY: the copies just enqueued write every element, and `buf` is ready after the last.
+        Ok((unsafe { buf.assume_init() }, uploading))
+    }
+
     /// As [`Lane::upload`], but into the part of `buf` that begins at element `offset`.
     ///
     /// # Errors

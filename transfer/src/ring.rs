@@ -73,6 +73,35 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
         Self::open(device, slots, slot.min(fits.max(1)), fill)
     }
 
+    /// Over slots that are pinned already, all of the same length.
+    ///
+    /// # Errors
+    /// [`Error::Ring`] for fewer than two slots, or empty ones; [`Error::Length`] when two differ.
+    pub fn from_slots(device: &'d D, slots: Vec<Pinned<T>>) -> Result<Self, Error> {
+        let slot = slots.first().map_or(0, |first| first.len());
+        if slots.len() < 2 || slot == 0 {
+            return Err(Error::Ring { slots: slots.len(), slot: Bytes::of::<T>(slot) });
+        }
+        if let Some(other) = slots.iter().find(|memory| memory.len() != slot) {
+            return Err(Error::Length { from: slot, to: other.len() });
+        }
+        let slots = slots.into_iter().map(|memory| Slot { memory, busy: None }).collect();
+        Ok(Self { device, slots, slot, next: 0 })
+    }
+
+    /// The slots, once the last copies from and to them have ended.
+    ///
+    /// # Errors
+    /// The first failure of those copies.
+    pub fn into_slots(mut self) -> Result<Vec<Pinned<T>>, Error> {
+        for slot in &mut self.slots {
+            if let Some(mark) = slot.busy.take() {
+                self.device.synchronise(&mark)?;
+            }
+        }
+        Ok(std::mem::take(&mut self.slots).into_iter().map(|slot| slot.memory).collect())
+    }
+
     /// Elements in one slot: the size of a piece.
     #[must_use]
     pub fn piece(&self) -> usize {

@@ -277,11 +277,15 @@ impl Ledger {
         self.touch(&mut state);
     }
 
-    /// Whether another worker stages beside this turn, or could if it were let in.
-    pub(crate) fn is_awaited(&self, ticket: Ticket) -> bool {
+    /// Whether this turn has freed memory that others cannot have yet.
+    pub(crate) fn has_pending(&self, ticket: Ticket) -> bool {
         let state = self.lock();
-        let beside = state.staging.is_some_and(|staging| staging != ticket);
-        self.0.config.ahead && (beside || !state.line.is_empty())
+        state.is_oldest(ticket) && state.pending > Bytes::ZERO
+    }
+
+    /// Whether a turn other than this one computes.
+    pub(crate) fn computes_beside(&self, ticket: Ticket) -> bool {
+        self.lock().computing.is_some_and(|holder| holder != ticket)
     }
 
     /// The pool was trimmed: it retains only what is still to be freed. Returns the bytes that came back.

@@ -26,5 +26,5 @@ pub use host::{Host, HostBlock, HostConfig, HostMark, HostPtr, HostQueue, host_w
 pub use ledger::{Class, Lease, Ledger, LedgerConfig, Margin, Reading, WorkerId};
 pub use locked::{Locked, LockedPages};
 pub use sim::{Card, Sim, SimConfig};
-pub use turn::{Turn, Worker};
+pub use turn::{Freed, Turn, Worker};
 pub use work::{Cost, Cpu, Units, Work};

@@ -49,6 +49,43 @@ pub struct Turn<'d, D: Device> {
     left: Cell<bool>,
 }
 
+/// What a turn had freed at one point of its work: see [`Turn::freed`].
+#[must_use = "until it is passed on, turns that stage beside this one cannot have the memory"]
+pub struct Freed<'t, 'd, D: Device> {
+    turn: &'t Turn<'d, D>,
+    marks: Vec<D::Mark>,
+}
+
+impl<D: Device> Freed<'_, '_, D> {
+    /// Waits until the frees have executed, and lets turns that stage have the memory. It stays in the pool, which costs
+    /// less than giving it back to the device.
+    ///
+    /// Call it when work that comes after the frees has been enqueued: then the device computes while the host waits.
+    ///
+    /// # Errors
+    /// The first failure of the work before the frees.
+    pub fn pass_on(self) -> Result<(), Error> {
+        if self.marks.is_empty() {
+            return Ok(());
+        }
+        let device = self.turn.device;
+        let asked = device.now();
+        let mut first = Ok(());
+        for mark in &self.marks {
+            first = first.and(device.synchronise(mark));
+        }
+        device.ledger().frees_passed(self.turn.ticket);
+        self.turn.waited(Cause::Sync, asked, device.now());
+        first
+    }
+}
+
+impl<D: Device> std::fmt::Debug for Freed<'_, '_, D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Freed").field("worker", &self.turn.worker).field("marks", &self.marks.len()).finish()
+    }
+}
+
 impl<'d, D: Device> Turn<'d, D> {
     pub(crate) fn take(device: &'d D, worker: &'d mut Worker) -> Result<Self, Error> {
         let ledger = device.ledger();
@@ -281,28 +318,28 @@ impl<'d, D: Device> Turn<'d, D> {
         self.settle(Cause::Sync).1
     }
 
-    /// Lets a turn that stages beside this one have what this one has freed, once the frees have executed: waits for the
-    /// work enqueued so far. Memory stays in the pool, which costs less than giving it back to the device. Does nothing
-    /// while nobody is there to use it.
+    /// Notes what this turn has freed so far, to be passed on to turns that stage beside it once the frees have executed.
+    /// Does not block.
     ///
     /// # Errors
-    /// The first failure of that work.
-    pub fn pass_on(&self) -> Result<(), Error> {
+    /// As [`Device::record`].
+    pub fn freed(&self) -> Result<Freed<'_, 'd, D>, Error> {
         let ledger = self.device.ledger();
-        if !ledger.is_awaited(self.ticket) {
-            return Ok(());
+        let marks = if ledger.ahead() && ledger.has_pending(self.ticket) {
+            self.queues.borrow().iter().map(|queue| self.device.record(queue)).collect::<Result<_, _>>()?
+        } else {
+            Vec::new()
+        };
+        if !marks.is_empty() {
+            ledger.drain_begins(self.ticket);
         }
-        let asked = self.device.now();
-        let marks: Vec<D::Mark> =
-            self.queues.borrow().iter().map(|queue| self.device.record(queue)).collect::<Result<_, _>>()?;
-        ledger.drain_begins(self.ticket);
-        let mut first = Ok(());
-        for mark in &marks {
-            first = first.and(self.device.synchronise(mark));
-        }
-        ledger.frees_passed(self.ticket);
-        self.waited(Cause::Sync, asked, self.device.now());
-        first
+        Ok(Freed { turn: self, marks })
+    }
+
+    /// Whether another turn computes now, so that what this one does runs beside it.
+    #[must_use]
+    pub fn is_beside(&self) -> bool {
+        self.device.ledger().computes_beside(self.ticket)
     }
 
     /// Ends the turn: waits for its queues, surfaces late errors, lets the next worker in.

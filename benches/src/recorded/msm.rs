@@ -2,7 +2,7 @@
 
 use blstrs::G1Affine;
 use prestage_harness::timeline::Verified;
-use prestage_msm::{Batches, Deferred, Msm, Points, Scalars, Slots, batched};
+use prestage_msm::{Batches, Compact, Deferred, Msm, Points, Scalars, Slots, batched};
 use prestage_transfer::Lanes;
 use prestage_vram::Worker;
 
@@ -23,14 +23,18 @@ pub fn msm<D: Msm>(on: &Recorded<D>, log: u32) -> Result<Outcome, Error> {
     let batches = Batches::new(device, n, n.div_ceil(3));
     let slots = Slots::open(device, 3)?;
 
+    let compact = loads
+        .iter()
+        .map(|(name, scalars)| Ok((*name, Compact::new(device, scalars)?)))
+        .collect::<Result<Vec<_>, Error>>()?;
+
     let mut worker = Worker::new(0);
     let turn = device.turn(&mut worker)?;
     turn.phase("sums");
     let lanes = Lanes::open(&turn)?;
     let mut sums = Vec::with_capacity(loads.len());
-    for (name, scalars) in &loads {
-        let scalars = Scalars::host(scalars.clone());
-        sums.push(batched(&lanes, name, &points, scalars, &batches, &slots)?);
+    for (name, scalars) in &compact {
+        sums.push(batched(&lanes, name, &points, Scalars::host(scalars.clone()), &batches, &slots)?);
     }
     let sums = sums.into_iter().map(Deferred::finish).collect::<Result<Vec<_>, _>>()?;
     drop(lanes);

@@ -1,15 +1,13 @@
 //! What a proof is made of on the host: the evaluations a, b, c over the rows, and the scalars of the sums.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use blstrs::Scalar;
 use ff::Field;
-use prestage_msm::{Msm, Scalars};
+use prestage_msm::{Compact, Msm};
 use prestage_ntt::Ntt;
-use prestage_transfer::{Part, Transfer};
-use prestage_vram::Device;
+use prestage_transfer::Transfer;
 
 use super::Prover;
 use super::values::Values;
@@ -19,37 +17,18 @@ use crate::key::{Circom, ProvingKey, Reduction};
 use crate::r1cs::{R1cs, Witness};
 use crate::shape::{MatrixName, ShapeError, expect_count};
 
-/// Scalars of a sum that share the memory of the wires where they can, page-locked where that can be had: they are
-/// uploaded between the batches of the sum.
-#[derive(Clone)]
-pub(super) struct Gathered {
-    values: Values,
-    range: Range<usize>,
-}
-
-impl Gathered {
-    /// The wires from `start` on that have a point.
-    fn new<D: Transfer>(device: &D, wires: &Values, start: usize, density: &Density) -> Result<Self, Error> {
-        if density.is_full() {
-            return Ok(Self { values: wires.clone(), range: start..wires.len() });
-        }
-        let gathered = density.gather(wires.as_slice().get(start..).unwrap_or_default())?;
-        let range = 0..gathered.len();
-        Ok(Self { values: Values::from_vec(device, gathered)?, range })
+/// The scalars of the wires from `start` on that have a point.
+fn scalars<D: Transfer>(
+    device: &D,
+    wires: &[Scalar],
+    start: usize,
+    density: &Density,
+) -> Result<Compact, Error> {
+    let wires = wires.get(start..).unwrap_or_default();
+    if density.is_full() {
+        return Ok(Compact::new(device, wires)?);
     }
-
-    /// The scalars, to be moved into an upload.
-    pub(super) fn scalars<'s, 'a, D: Device>(&self) -> Result<Scalars<'s, 'a, D>, Error> {
-        let range = self.range.clone();
-        Ok(match &self.values {
-            Values::Pinned(values) => Scalars::host(Part::new(Arc::clone(values), range)?),
-            Values::Plain(values) => Scalars::host(Part::new(Arc::clone(values), range)?),
-        })
-    }
-
-    fn len(&self) -> usize {
-        self.range.len()
-    }
+    Ok(Compact::new(device, &density.gather(wires)?)?)
 }
 
 /// The statement and witness of one proof, ready for a prover: A·w, B·w and C·w over the rows of the domain, zero past
@@ -64,10 +43,10 @@ pub struct Assignment {
     pub(super) c: Values,
     pub(super) public: Vec<Scalar>,
     /// Of L, A, and both B.
-    pub(super) l_scalars: Gathered,
-    pub(super) a_scalars: Gathered,
-    pub(super) b1_scalars: Gathered,
-    pub(super) b2_scalars: Gathered,
+    pub(super) l_scalars: Compact,
+    pub(super) a_scalars: Compact,
+    pub(super) b1_scalars: Compact,
+    pub(super) b2_scalars: Compact,
 }
 
 impl Assignment {
@@ -117,7 +96,7 @@ impl Assignment {
         })?;
         let b = Values::from_fn(device, size, |i| r1cs.b().dot(i, w))?;
         let c = Values::from_fn(device, size, |i| r1cs.c().dot(i, w))?;
-        Self::gather(prover, [a, b, c], w.to_vec())
+        Self::gather(prover, [a, b, c], w)
     }
 
     /// From the matrices that a circom key carries. It has A and B alone: c is taken to be a∘b, which is C·w for a
@@ -135,7 +114,7 @@ impl Assignment {
         let b = Values::from_fn(device, size, |i| rows.b.dot(i, w))?;
         let (of_a, of_b) = (a.as_slice(), b.as_slice());
         let c = Values::from_fn(device, size, |i| of_a[i] * of_b[i])?;
-        Self::gather(prover, [a, b, c], w.to_vec())
+        Self::gather(prover, [a, b, c], w)
     }
 
     /// From evaluations that someone else computed, over the rows in use or over the whole domain, and the values of
@@ -164,32 +143,32 @@ impl Assignment {
         }
         let copy =
             |rows: &[Scalar]| Values::from_fn(device, size, |i| rows.get(i).copied().unwrap_or(Scalar::ZERO));
-        Self::gather(prover, [copy(a)?, copy(b)?, copy(c)?], [inputs, aux].concat())
+        Self::gather(prover, [copy(a)?, copy(b)?, copy(c)?], &[inputs, aux].concat())
     }
 
     fn gather<D: Ntt + Msm, R: Reduction>(
         prover: &Prover<'_, D, R>,
         [a, b, c]: [Values; 3],
-        wires: Vec<Scalar>,
+        wires: &[Scalar],
     ) -> Result<Self, Error> {
         let (device, key) = (prover.device(), prover.key());
         let n_fixed = key.n_public() + 1;
         let public = wires.get(1..n_fixed).unwrap_or_default().to_vec();
         // After a, b and c, which come first where little memory may be pinned.
-        let wires = Values::from_vec(device, wires)?;
-        let b1_scalars = Gathered::new(device, &wires, 0, key.b_g1().density())?;
+        let scalars = |start, density: &Arc<Density>| scalars(device, wires, start, density);
+        let b1_scalars = scalars(0, key.b_g1().density())?;
         let b2_scalars = if Arc::ptr_eq(key.b_g1().density(), key.b_g2().density()) {
             b1_scalars.clone()
         } else {
-            Gathered::new(device, &wires, 0, key.b_g2().density())?
+            scalars(0, key.b_g2().density())?
         };
         Ok(Self {
             a,
             b,
             c,
             public,
-            l_scalars: Gathered::new(device, &wires, n_fixed, key.l().density())?,
-            a_scalars: Gathered::new(device, &wires, 0, key.a().density())?,
+            l_scalars: scalars(n_fixed, key.l().density())?,
+            a_scalars: scalars(0, key.a().density())?,
             b1_scalars,
             b2_scalars,
         })

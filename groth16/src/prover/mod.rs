@@ -21,6 +21,7 @@ use crate::proof::Proof;
 use crate::random::Blinding;
 use crate::sizes::Shape;
 use crate::verify::PreparedKey;
+use values::Rings;
 
 pub use assemble::Parts;
 pub use assignment::Assignment;
@@ -39,6 +40,7 @@ pub struct Prover<'d, D: Device, R: Reduction> {
     points: KeyPoints,
     g1: Slots<G1Affine>,
     g2: Slots<G2Affine>,
+    rings: Rings,
     verifier: PreparedKey,
 }
 
@@ -146,6 +148,7 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
             // Of H, L, A and B at once, and one more for a sum in batches.
             g1: Slots::open(device, 5)?,
             g2: Slots::open(device, 2)?,
+            rings: Rings::open(device, size)?,
             // Whether others should trust the key is not for its prover to say.
             verifier: PreparedKey::new_insecure(key.vk())?,
             device,

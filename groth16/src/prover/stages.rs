@@ -4,13 +4,12 @@ use std::fmt;
 use std::ops::Range;
 
 use blstrs::{G1Affine, Scalar};
-use prestage_msm::{Affine, Batches, Deferred, Msm, Points, Scalars, Slots, batched};
+use prestage_msm::{Affine, Batches, Compact, Deferred, Msm, Points, Scalars, Slots, batched};
 use prestage_ntt::host::Combine;
-use prestage_ntt::{Chunked, Domain, Ntt, Outside, Transform, Twiddles};
+use prestage_ntt::{Chunked, Domain, Ntt, Transform, Twiddles};
 use prestage_transfer::{Lane, Lanes};
 use prestage_vram::{Buf, Class, Device, Turn};
 
-use super::assignment::Gathered;
 use super::values::{InFlight, Scratch, Values};
 use super::{Assignment, Parts, Prover};
 use crate::Error;
@@ -59,7 +58,8 @@ pub fn stage<'t, D: Ntt + Msm, R: Reduction>(
     let Assignment { a, b, c, .. } = assignment;
     let mut in_flight = Vec::with_capacity(3);
     let mut up = |label, values: &Values| {
-        let (buf, upload) = values.upload(&lanes.upload, waiting(&lanes.upload, label, values.len())?)?;
+        let buf = waiting(&lanes.upload, label, values.len())?;
+        let (buf, upload) = values.upload_ahead(&lanes.upload, buf, &prover.rings)?;
         in_flight.push(upload);
         Ok::<_, Error>(buf)
     };
@@ -122,7 +122,7 @@ pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<
             ntt.coset_evaluations(lane, &mut a, shift)?;
             ntt.coset_evaluations(lane, &mut slot, shift)?;
             ntt.combine(lane, &mut a, &mut slot, Combine::Mul)?;
-            let (mut slot, upload) = c.upload(&lanes.upload, slot.into_uninit())?;
+            let (mut slot, upload) = c.upload(&lanes.upload, slot.into_uninit(), &prover.rings)?;
             in_flight.push(upload);
             ntt.coset_evaluations(lane, &mut slot, shift)?;
             ntt.combine(lane, &mut a, &mut slot, Combine::SubScale(scale))?;
@@ -132,18 +132,19 @@ pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<
             ntt.coset_evaluations(lane, &mut a, shift)?;
             let mut slots = Chunked::open(&lanes, &ntt)?;
             for (values, how) in [(&mut b, Combine::Mul), (&mut c, Combine::SubScale(scale))] {
-                let values = Outside::locked(values.as_mut_slice());
-                slots = slots.coset_evaluations(&lanes, &mut ntt, values, shift, &mut a, how)?;
+                slots = values.outside(lanes.device(), &prover.rings, |values| {
+                    slots.coset_evaluations(&lanes, &mut ntt, values, shift, &mut a, how)
+                })?;
             }
             a
         }
         Polynomials::Unstaged { a, b, c } => {
-            let (mut a, upload) = a.upload(lane, lane.alloc("a", a.len())?)?;
+            let (mut a, upload) = a.upload(lane, lane.alloc("a", a.len())?, &prover.rings)?;
             in_flight.push(upload);
             ntt.coset_evaluations(lane, &mut a, shift)?;
             let mut slot = lane.alloc("bc", b.len())?;
             for (values, how) in [(b, Combine::Mul), (c, Combine::SubScale(scale))] {
-                let (mut other, upload) = values.upload(lane, slot)?;
+                let (mut other, upload) = values.upload(lane, slot, &prover.rings)?;
                 in_flight.push(upload);
                 ntt.coset_evaluations(lane, &mut other, shift)?;
                 ntt.combine(lane, &mut a, &mut other, how)?;
@@ -224,14 +225,14 @@ pub fn tail<D: Ntt + Msm, R: Reduction>(
 /// Where the scalars of a sum are, as often as they are asked for.
 enum Home<'s, 'a, D: Device> {
     Device(&'s mut Polynomial<'a, D>, Range<usize>),
-    Host(&'s Gathered),
+    Host(&'s Compact),
 }
 
 impl<'a, D: Device> Home<'_, 'a, D> {
     fn scalars(&mut self) -> Result<Scalars<'_, 'a, D>, Error> {
         match self {
             Self::Device(buf, range) => Ok(Scalars::device_range(buf, range.clone())?),
-            Self::Host(gathered) => gathered.scalars(),
+            Self::Host(compact) => Ok(Scalars::host((*compact).clone())),
         }
     }
 }
@@ -250,8 +251,6 @@ fn sum<'t, D: Msm, A: Affine>(
     let name = which.name();
     lanes.turn().phase(name);
     lanes.turn().promise(plan.peak_from(name));
-    // What the phase before has freed is the next proof's to stage into.
-    lanes.turn().pass_on()?;
     let mut batch = plan.batch(which);
     loop {
         let batches = Batches::new(lanes.device(), points.len(), batch);

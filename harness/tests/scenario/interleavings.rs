@@ -87,10 +87,11 @@ fn device_part(sim: &Sim, turn: &Turn<'_, Sim>, proof: &Proof) -> Result<(), pre
     for (i, sum) in proof.sums.iter().enumerate() {
         let rest = proof.sums[i..].iter().map(|sum| kept + sum).max().unwrap_or(0);
         turn.promise(Bytes::mib(rest));
-        turn.pass_on()?;
+        let freed = turn.freed()?;
         let len = usize::try_from(*sum).unwrap();
         let scratch = turn.alloc::<u8>("scratch", len, Class::Pooled, &compute)?;
         kernel("sum", proof.kernel)?;
+        freed.pass_on()?;
         drop(scratch);
     }
     Ok(())

@@ -5,6 +5,7 @@ mod faults;
 mod interleavings;
 mod pipelines;
 mod plans;
+mod published;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

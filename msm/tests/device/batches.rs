@@ -5,7 +5,7 @@ use crate::spy::{Spy, Step};
 use blstrs::{G1Affine, G2Affine, Scalar};
 use ff::Field;
 use group::Group;
-use prestage_msm::{Affine, Batches, Error, Msm, Place, Points, Scalars, Slots, batched, msm};
+use prestage_msm::{Affine, Batches, Compact, Error, Msm, Place, Points, Scalars, Slots, batched, msm};
 use prestage_transfer::{Lanes, Pinned};
 use prestage_vram::{Bytes, Cause, Device, Event, Host, HostConfig, LedgerConfig, Sink, Track, Worker};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ fn sum<A: Affine>(host: &Host, bases: &[A], scalars: &[Scalar], batch: usize, pl
     let sum = match place {
         Place::Host => {
             turn.phase("sum");
-            let scalars = Scalars::host(scalars.to_vec());
+            let scalars = Scalars::host(Compact::new(host, scalars).unwrap());
             batched(&lanes, "x", &bases, scalars, &batches, &slots).unwrap()
         }
         Place::Device => {
@@ -86,7 +86,8 @@ fn steps(count: usize, finished: usize) -> Vec<Step> {
     let bases = Points::from(known.bases.clone());
     let batches = Batches::new(&spy, n, 40);
     assert_eq!(batches.count(), count);
-    let deferred = batched(&lanes, "h", &bases, Scalars::host(scalars.clone()), &batches, &slots).unwrap();
+    let compact = Scalars::host(Compact::new(&spy, &scalars).unwrap());
+    let deferred = batched(&lanes, "h", &bases, compact, &batches, &slots).unwrap();
     let enqueued = spy.steps();
     assert_eq!(enqueued.len(), 2 * count - 1);
     assert_eq!(deferred.finish().unwrap(), known.sum(&scalars));
@@ -228,7 +229,8 @@ fn device_ranges_are_summed_where_they_lie() {
 fn b013_sums_in_both_groups_at_once() {
     let host = host();
     let (g1, g2) = (Known::<G1Affine>::new(900, 78), Known::<G2Affine>::new(900, 79));
-    let scalars = Arc::new(random(900, 80));
+    let scalars = random(900, 80);
+    let compact = Compact::new(&host, &scalars).unwrap();
     let (slots1, slots2) = (Slots::open(&host, 4).unwrap(), Slots::open(&host, 2).unwrap());
     let mut worker = Worker::new(0);
     let turn = host.turn(&mut worker).unwrap();
@@ -237,7 +239,7 @@ fn b013_sums_in_both_groups_at_once() {
     let batches = Batches::new(&host, 900, 250);
     let (bases1, bases2) = (Points::from(g1.bases.clone()), Points::from(g2.bases.clone()));
     for _ in 0..5 {
-        let shared = || Scalars::host(Arc::clone(&scalars));
+        let shared = || Scalars::host(compact.clone());
         let first = batched(&lanes, "a", &bases1, shared(), &batches, &slots1).unwrap();
         let second = batched(&others, "b2", &bases2, shared(), &batches, &slots2).unwrap();
         let third = batched(&lanes, "b1", &bases1, shared(), &batches, &slots1).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::common::{Known, random};
 use blstrs::{G1Affine, G1Projective};
-use prestage_msm::{Batches, Error, Place, Points, Scalars, Slots, batched};
+use prestage_msm::{Batches, Compact, Error, Place, Points, Scalars, Slots, batched};
 use prestage_transfer::Lanes;
 use prestage_vram::{Bytes, Device, Host, HostConfig, LedgerConfig, Margin, Op, Worker};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn vram(error: &Error) -> &prestage_vram::Error {
 fn f2_scratch_denied_is_an_error() {
     let n = 5000;
     let known = Known::<G1Affine>::new(n, 2);
-    let scalars = Arc::new(random(n, 3));
+    let scalars = random(n, 3);
     let probe = Host::open(HostConfig::default()).unwrap();
     let batches = Batches::new(&probe, n, n);
     let need = batches.footprint::<G1Affine, _>(&probe, Place::Host);
@@ -33,7 +33,7 @@ fn f2_scratch_denied_is_an_error() {
         let turn = host.turn(&mut worker).unwrap();
         let lanes = Lanes::open(&turn).unwrap();
         let sum = |batches: &Batches| {
-            let scalars = Scalars::host(Arc::clone(&scalars));
+            let scalars = Scalars::host(Compact::new(&host, &scalars).unwrap());
             batched(&lanes, "l", &bases, scalars, batches, &slots)?.finish()
         };
         match sum(&batches) {
@@ -54,7 +54,7 @@ fn f2_scratch_denied_is_an_error() {
 fn f1_every_operation_fails_once() {
     let n = 250;
     let known = Known::<G1Affine>::new(n, 4);
-    let scalars = Arc::new(random(n, 5));
+    let scalars = random(n, 5);
     for kind in [Op::Allocate, Op::Copy, Op::Launch, Op::Register, Op::Mark] {
         let mut failures = 0;
         for nth in 0.. {
@@ -68,11 +68,11 @@ fn f1_every_operation_fails_once() {
             let slots = Slots::open(&host, 0).unwrap();
             let (bases, batches) = (Points::from(known.bases.clone()), Batches::new(&host, n, 60));
             let sum = || -> Result<G1Projective, Error> {
+                let compact = Compact::new(&host, &scalars)?;
                 let mut worker = Worker::new(0);
                 let turn = host.turn(&mut worker)?;
                 let lanes = Lanes::open(&turn)?;
-                let shared = Scalars::host(Arc::clone(&scalars));
-                let sum = batched(&lanes, "l", &bases, shared, &batches, &slots)?.finish()?;
+                let sum = batched(&lanes, "l", &bases, Scalars::host(compact), &batches, &slots)?.finish()?;
                 drop(lanes);
                 turn.release()?;
                 Ok(sum)
