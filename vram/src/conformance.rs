@@ -6,13 +6,18 @@
 // These functions are tests: they end by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
 
+#[cfg(feature = "cuda")]
+mod cuda;
 mod faults;
 mod memory;
 mod order;
 mod turns;
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(feature = "cuda")]
+pub use cuda::{KERNELS, OnCuda};
 pub use faults::{every_fault_leaves_nothing, poison_fails_fast};
 pub use memory::{
     accounts_balance, classes_differ, margin_is_kept, reading_is_renewed, refusal_takes_its_path,
@@ -33,6 +38,22 @@ pub trait Subject: Sync {
 
     /// Enqueues work that takes about `time` and touches no memory.
     fn busy(&self, device: &Self::Device, queue: &<Self::Device as Device>::Queue, time: Nanos);
+
+    /// What to hold while a check runs, so that it has the device to itself.
+    ///
+    /// # Errors
+    /// Why there is no such device here; the check is skipped then.
+    fn ready(&self) -> Result<Box<dyn Any>, String> {
+        Ok(Box::new(()))
+    }
+}
+
+/// Runs a check, or says that it was skipped and why.
+pub fn run<S: Subject>(subject: &S, name: &str, check: impl FnOnce(&S)) {
+    match subject.ready() {
+        Ok(_held) => check(subject),
+        Err(why) => println!("{name} skipped: {why}"),
+    }
 }
 
 /// Makes one test of each check for a [`Subject`](crate::conformance::Subject).
@@ -72,7 +93,7 @@ macro_rules! conformance {
     (@each $subject:expr, $($check:ident),* $(,)?) => {
         $(#[test]
         fn $check() {
-            $crate::conformance::$check(&$subject);
+            $crate::conformance::run(&$subject, stringify!($check), $crate::conformance::$check);
         })*
     };
 }

@@ -1,5 +1,4 @@
-//! What NVIDIA hardware and driver are here. The driver is loaded at run time; where it is missing nothing is printed
-//! and nothing panics.
+//! NVIDIA cards. The driver is loaded at run time; where it is missing nothing is printed and nothing panics.
 //!
 //! ```
 //! match prestage_vram::cuda::probe() {
@@ -7,194 +6,57 @@
 //!     Err(why) => println!("{why}"), // no NVIDIA driver here (…); install one or use the device `host`
 //! }
 //! ```
+//!
+//! [`Cuda`] is a card as a [`crate::Device`]. What a stage needs beside turns, queues and buffers to run kernels on it:
+//!
+//! - [`Cuda::module`] loads a compiled module once and keeps it with the device; [`Module::kernel`] finds a kernel in it.
+//! - [`Cuda::enqueue`] hands over work as one span: a closure that launches, fills and copies on a [`Stream`].
+//! - [`CudaBlock::as_ptr`] is the address of a buffer ([`crate::Buf::block`]), to be put into a kernel's arguments.
+//!
+//! ```no_run
+//! use std::ffi::c_void;
+//!
+//! use prestage_vram::cuda::{Cuda, CudaConfig, Grid};
+//! use prestage_vram::{Class, Device, Track, Work, Worker};
+//!
+//! # fn image() -> Result<Vec<u8>, prestage_vram::Error> { Ok(Vec::new()) }
+//! let card = Cuda::open(CudaConfig::default())?;
+//! // SAFETY: the image is what the compiler wrote.
+//! let module = unsafe { card.module("ntt", image) }?;
+//! let kernel = module.kernel("scale")?;                                     // scale(u64* at, u64 n)
+//!
+//! let mut worker = Worker::new(0);
+//! let turn = card.turn(&mut worker)?;
+//! let queue = turn.queue(Track::Compute)?;
+//! let mut a = turn.alloc::<u64>("a", 1 << 20, Class::Pooled, &queue)?;
+//! a.claim(&queue)?;                                                        // before the pointer is taken
+//! let (mut at, mut n) = (a.block().as_ptr::<u64>(), a.len() as u64);
+//! let mut args = [(&raw mut at).cast::<c_void>(), (&raw mut n).cast()];
+//! let work = Work::launch("scale a", a.bytes());
+//! // SAFETY: the arguments are those of the kernel; `a` was claimed for this queue and is as long as it is told.
+//! unsafe { card.enqueue(&queue, work, |stream| stream.launch(&kernel, Grid::line(4096, 256), &mut args)) }?;
+//! drop(a);
+//! turn.release()?;
+//! # Ok::<(), prestage_vram::Error>(())
+//! ```
 
-use std::ffi::c_int;
-use std::fmt;
-use std::sync::OnceLock;
+mod call;
+mod context;
+mod device;
+mod host;
+mod memory;
+mod module;
+mod options;
+mod probe;
+mod queue;
+mod spans;
+mod stream;
 
-use cudarc::driver::{DriverError, result, sys};
-
-use crate::{Bytes, Error};
-
-/// The oldest driver that has every call made here.
-const OLDEST: Version = Version { major: 12, minor: 0 };
-
-/// A CUDA version that a driver supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// Before the dot.
-    pub major: u32,
-    /// After it.
-    pub minor: u32,
-}
-
-impl Version {
-    /// From the driver's number, 1000 × major + 10 × minor
-    /// ([`cuDriverGetVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html)).
-    fn from_number(number: c_int) -> Self {
-        let number = u32::try_from(number).unwrap_or(0);
-        Self { major: number / 1000, minor: number % 1000 / 10 }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// Names one card for ever, whatever order cards are listed in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uuid([u8; 16]);
-
-impl fmt::Display for Uuid {
-    /// As `nvidia-smi -L` shows it: `GPU-` and 8-4-4-4-12 hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GPU")?;
-        for (i, byte) in self.0.iter().enumerate() {
-            if matches!(i, 0 | 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// One card.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Found {
-    /// Its number in this process: `cuda:N`. It depends on `CUDA_VISIBLE_DEVICES` and on the driver's order.
-    pub ordinal: u32,
-    /// What it is called.
-    pub name: String,
-    /// Which one it is.
-    pub uuid: Uuid,
-    /// Its compute capability: 9.0 for `sm_90`.
-    pub compute: (u32, u32),
-    /// All of its memory.
-    pub total: Bytes,
-    /// What is free of it now, beside a fresh context of this process. The error says why a context cannot be made:
-    /// another process may have the card for itself.
-    pub free: Result<Bytes, Error>,
-}
-
-/// What is here.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Probe {
-    /// The newest CUDA that the driver supports.
-    pub version: Version,
-    /// The cards that this process may use; none where the driver sees none.
-    pub devices: Vec<Found>,
-}
-
-/// Looks for the driver and its cards. Whether the driver's library is there is asked once for a process.
-///
-/// # Errors
-/// [`Error::NoDriver`] where the library is missing or too old, [`Error::Driver`] where a call to it fails.
-pub fn probe() -> Result<Probe, Error> {
-    static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: loading the driver's library runs its initialisers, which is what using it means.
-    if !PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
-        return Err(Error::NoDriver { detail: "libcuda is not to be found".into() });
-    }
-    let mut number = 0;
-    // SAFETY: the library is there; the pointer is to a live integer.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&raw mut number) }.result())?;
-    let version = Version::from_number(number);
-    if version < OLDEST {
-        let detail = format!("the driver supports CUDA {version}, {OLDEST} is needed");
-        return Err(Error::NoDriver { detail });
-    }
-    match result::init() {
-        Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => {
-            return Ok(Probe { version, devices: Vec::new() });
-        }
-        other => check("cuInit", other)?,
-    }
-    let count = check("cuDeviceGetCount", result::device::get_count())?;
-    let devices = (0..count).map(find).collect::<Result<_, _>>()?;
-    Ok(Probe { version, devices })
-}
-
-fn find(ordinal: c_int) -> Result<Found, Error> {
-    use sys::CUdevice_attribute::{
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
-    };
-    let device = check("cuDeviceGet", result::device::get(ordinal))?;
-    let name = check("cuDeviceGetName", result::device::get_name(device))?;
-    let uuid = check("cuDeviceGetUuid", result::device::get_uuid(device))?;
-    // SAFETY: `device` came from `get`.
-    let total = check("cuDeviceTotalMem", unsafe { result::device::total_mem(device) })?;
-    let attribute = |which| {
-        // SAFETY: as above.
-        let value = check("cuDeviceGetAttribute", unsafe { result::device::get_attribute(device, which) })?;
-        Ok::<_, Error>(u32::try_from(value).unwrap_or(0))
-    };
-    Ok(Found {
-        ordinal: u32::try_from(ordinal).unwrap_or(0),
-        name,
-        uuid: Uuid(uuid.bytes.map(|b| b.to_ne_bytes()[0])),
-        compute: (attribute(MAJOR)?, attribute(MINOR)?),
-        total: Bytes::new(total as u64),
-        free: free_of(device),
-    })
-}
-
-/// Free memory can be asked for inside a context only: the primary one is made for it and given up again.
-fn free_of(device: sys::CUdevice) -> Result<Bytes, Error> {
-    // SAFETY: `device` came from `get`; the context is released below.
-    let context = check("cuDevicePrimaryCtxRetain", unsafe { result::primary_ctx::retain(device) })?;
-    // SAFETY: the context is retained; it is popped again, so the caller's context is current afterwards.
-    let pushed = check("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context) }.result());
-    let free = pushed.and_then(|()| {
-        let free = check("cuMemGetInfo", result::mem_get_info());
-        let mut popped = std::ptr::null_mut();
-        // SAFETY: the context pushed above is the current one.
-        check("cuCtxPopCurrent", unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) }.result())?;
-        free
-    });
-    // SAFETY: retained above, once.
-    check("cuDevicePrimaryCtxRelease", unsafe { result::primary_ctx::release(device) })?;
-    free.map(|(free, _)| Bytes::new(free as u64))
-}
-
-fn check<T>(call: &'static str, result: Result<T, DriverError>) -> Result<T, Error> {
-    result.map_err(|error| {
-        let detail = match error.error_string() {
-            Ok(words) => words.to_string_lossy().into_owned(),
-            Err(_) => format!("error {}", error.0 as u32),
-        };
-        Error::Driver { call, detail }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_come_from_the_drivers_number() {
-        let version = Version::from_number(13_010);
-        assert_eq!((version.major, version.minor), (13, 1));
-        assert_eq!(version.to_string(), "13.1");
-        assert!(Version::from_number(11_080) < OLDEST && Version::from_number(12_000) >= OLDEST);
-    }
-
-    #[test]
-    fn uuids_read_as_the_vendor_writes_them() {
-        let uuid = Uuid([
-            0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
-        ]);
-        assert_eq!(uuid.to_string(), "GPU-00112233-4455-6677-8899-aabbccddeeff");
-    }
-}
+pub use device::{Cuda, Info};
+pub use host::{HostLock, HostPages};
+pub use memory::CudaBlock;
+pub use module::{Kernel, Module};
+pub use options::{Cap, CudaConfig, Which};
+pub use probe::{Found, ParseUuidError, Probe, Uuid, Version, probe};
+pub use queue::{CudaMark, CudaQueue};
+pub use stream::{Grid, Stream};

@@ -119,6 +119,22 @@ pub enum Error {
         /// The driver's own words.
         detail: String,
     },
+    /// A card whose context failed in this process, and whose driver makes no other one in the same process.
+    #[error("{device} is lost to this process, which must be started again: {detail}")]
+    Lost {
+        /// Which device.
+        device: String,
+        /// The driver's own words.
+        detail: String,
+    },
+    /// No such card.
+    #[error("no card {asked}: the driver shows {found}")]
+    NoDevice {
+        /// Its number, or its UUID.
+        asked: String,
+        /// How many cards there are for this process.
+        found: u32,
+    },
     /// No NVIDIA driver on this machine, or one that is too old.
     #[error("no NVIDIA driver here ({detail}); install one or use the device `host`")]
     NoDriver {

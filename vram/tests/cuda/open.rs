@@ -1,0 +1,89 @@
+//! Which card is opened, and what is said where there is none.
+
+use prestage_vram::cuda::{Cap, Cuda, CudaConfig, Which, probe};
+use prestage_vram::{Bytes, Device, Error, LedgerConfig, Margin};
+
+use super::{again, config, is_child, on_card};
+
+/// Where there is no driver or no card, opening one is a typed error.
+#[test]
+fn opening_is_typed() {
+    match Cuda::open(config()) {
+        Ok(card) => assert_eq!(card.name(), "cuda:0"),
+        Err(Error::NoDriver { detail }) => assert!(!detail.is_empty()),
+        Err(Error::NoDevice { found: 0, .. }) => {}
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn b176_no_card_is_a_typed_error() {
+    if is_child() {
+        let opened = Cuda::open(config());
+        assert!(
+            matches!(&opened, Err(Error::NoDriver { .. } | Error::NoDevice { found: 0, .. })),
+            "{opened:?}"
+        );
+        return;
+    }
+    let name = "open::b176_no_card_is_a_typed_error";
+    assert!(again(name).env("CUDA_VISIBLE_DEVICES", "").status().unwrap().success());
+}
+
+#[test]
+fn b109_a_card_is_the_same_by_number_and_by_uuid() {
+    on_card("b109", || {
+        let found = probe().unwrap();
+        for device in &found.devices {
+            let by_number = CudaConfig { which: Which::Ordinal(device.ordinal), ..config() };
+            let by_uuid = CudaConfig { which: device.uuid.to_string().parse().unwrap(), ..config() };
+            let (a, b) = (Cuda::open(by_number).unwrap(), Cuda::open(by_uuid).unwrap());
+            assert_eq!((a.info().uuid, a.info().ordinal), (b.info().uuid, b.info().ordinal));
+            assert_eq!((a.info().uuid, &a.info().name), (device.uuid, &device.name));
+            assert!(a.info().multiprocessors > 0 && a.info().compute == device.compute);
+        }
+        let count = u32::try_from(found.devices.len()).unwrap();
+        let uuid = "GPU-00000000-0000-0000-0000-000000000000".parse().unwrap();
+        for which in [Which::Ordinal(count), Which::Ordinal(u32::MAX), Which::Uuid(uuid)] {
+            let opened = Cuda::open(CudaConfig { which, ..config() });
+            assert!(matches!(&opened, Err(Error::NoDevice { found, .. }) if *found == count), "{opened:?}");
+        }
+    });
+}
+
+#[test]
+fn l7_a_margin_larger_than_the_card_is_refused_when_it_is_opened() {
+    on_card("l7", || {
+        let open = |margin| {
+            let ledger = LedgerConfig { margin, ..LedgerConfig::default() };
+            Cuda::open(CudaConfig { ledger, ..config() })
+        };
+        assert!(matches!(open(Margin::Fixed(Bytes::gib(1 << 20))), Err(Error::MarginTooLarge { .. })));
+        assert_eq!(open(Margin::Fixed(Bytes::mib(512))).unwrap().ledger().margin(), Bytes::mib(512));
+        let card = open(Margin::Permille(50)).unwrap();
+        assert_eq!(card.ledger().margin().get(), card.reading().unwrap().capacity.get() * 50 / 1000);
+    });
+}
+
+/// A cap makes a smaller card of it, with the context that it has or one that is stated.
+#[test]
+fn l2_a_cap_makes_a_smaller_card() {
+    on_card("l2", || {
+        let open = |cap: &str| {
+            let cap: Cap = cap.parse().unwrap();
+            Cuda::open(CudaConfig { cap: Some(cap), ..config() }).unwrap()
+        };
+        let stated = open("2GiB,context=512MiB");
+        assert_eq!(stated.ledger().level().usable, Bytes::mib(1536));
+        let measured = open("2GiB");
+        let context = measured.reading().unwrap().context;
+        println!("context: {context}");
+        assert!(context > Bytes::mib(64) && context < Bytes::gib(2), "{context}");
+        assert_eq!(measured.ledger().level().usable, Bytes::gib(2) - context);
+
+        // A cap above what there is grants no more than there is.
+        let whole = Cuda::open(config()).unwrap().reading().unwrap();
+        let wide = open("1024GiB,context=0");
+        assert!(wide.ledger().level().usable <= whole.usable());
+    });
+}
