@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prestage_vram::conformance::Subject;
+#[doc(no_inline)]
+pub use prestage_vram::conformance::run;
 use prestage_vram::{Bytes, Device, Event, LedgerConfig, Nanos, Op, Sink, Track, Worker};
 
 use crate::{Error, Lane, Lanes, Pinned, Ring, Transfer, page_size, registered};
@@ -50,7 +52,7 @@ macro_rules! conformance {
     (@each $subject:expr, $($check:ident),* $(,)?) => {
         $(#[test]
         fn $check() {
-            $crate::conformance::$check(&$subject);
+            $crate::conformance::run(&$subject, stringify!($check), $crate::conformance::$check);
         })*
     };
 }

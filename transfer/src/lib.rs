@@ -3,6 +3,8 @@
 pub mod conformance;
 mod copy;
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod error;
 mod host;
