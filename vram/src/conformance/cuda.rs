@@ -9,7 +9,8 @@ use crate::cuda::{Cap, Cuda, CudaConfig, CudaQueue, Grid};
 use crate::sync::lock;
 use crate::{Bytes, Error, LedgerConfig, Nanos, Work};
 
-/// PTX of the kernels `spin(u64 ns)`, `add(u64* at, u64 n, u64 value)`, `poke(u32* at)` and `give_up()`.
+/// PTX of the kernels `spin(u64 ns)`, `add(u64* at, u64 n, u64 value)`, `deep(u32* at, u64 there, u64 here)`, `poke(u32* at)`
+/// and `give_up()`.
 pub const KERNELS: &str = include_str!("kernels.ptx");
 
 /// Card 0 as a subject. Checks on it run one after the other. Where there is none they are skipped, or fail when the

@@ -71,8 +71,8 @@ impl Kernel {
         self.registers
     }
 
-    /// Local memory of one thread: stack and spilled registers. The driver takes that much for every thread that the card can
-    /// hold, when such a kernel is first launched, and keeps it.
+    /// Local memory of one thread: stack and spilled registers. A context has 1 KiB for every thread that the card can hold from
+    /// the start; the driver takes more when a kernel that needs more is first launched, and keeps it.
     #[must_use]
     pub fn local(self) -> Bytes {
         self.local

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use prestage_vram::cuda::{Cap, Cuda, CudaConfig};
-use prestage_vram::{Bytes, Class, Device, Error, LedgerConfig, Track, Worker};
+use prestage_vram::cuda::{Cap, Cuda, CudaConfig, Grid};
+use prestage_vram::{Bytes, Class, Device, Error, LedgerConfig, Track, Work, Worker};
 
 use super::{add, again, config, filled, is_child, kernel, on_card, read, start};
 
@@ -181,16 +181,35 @@ fn b036_memory_freed_on_a_busy_queue_is_not_given_to_another() {
     });
 }
 
-/// Modules are what the context takes, not what others hold.
+/// Modules are what the context takes, not what others hold, and a first launch takes nothing.
 #[test]
-fn b044_loaded_modules_count_as_context() {
+fn b044_the_first_launch_takes_no_memory() {
     on_card("b044", || {
         let card = Cuda::open(config()).unwrap();
         let before = card.reading().unwrap();
-        kernel(&card, "spin");
+        let deep = kernel(&card, "deep");
+        assert!(deep.local() >= Bytes::kib(1), "{deep:?}");
         let after = card.reading().unwrap();
-        assert_eq!(after.foreign, before.foreign);
-        println!("a small module takes {}", after.context - before.context);
+        assert!(after.foreign <= before.foreign + Bytes::mib(2), "{before:?} {after:?}");
+        println!("a kernel with {} of local memory takes {}", deep.local(), after.context - before.context);
+
+        let mut worker = Worker::new(0);
+        let turn = card.turn(&mut worker).unwrap();
+        let queue = turn.queue(Track::Compute).unwrap();
+        let a = turn.alloc::<u64>("a", 1, Class::Direct, &queue).unwrap();
+        let mut a = filled(&card, &queue, a, 0);
+        let held = card.reading().unwrap();
+        let (mut at, mut there, mut here) = (a.block().as_ptr::<u32>(), 200u64, 200u64);
+        let mut args = [(&raw mut at).cast(), (&raw mut there).cast(), (&raw mut here).cast()];
+        let work = Work::launch("deep", Bytes::ZERO);
+        // SAFETY: the kernel takes a pointer, to memory that is claimed, and two places below 256.
+        unsafe { card.enqueue(&queue, work, |stream| stream.launch(&deep, Grid::line(1, 1), &mut args)) }
+            .unwrap();
+        assert_eq!(read(&card, &queue, &mut a), [7]);
+        let launched = card.reading().unwrap();
+        assert!(launched.foreign <= held.foreign + Bytes::mib(2), "{held:?} {launched:?}");
+        drop(a);
+        turn.release().unwrap();
     });
 }
 
