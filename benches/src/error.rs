@@ -22,6 +22,28 @@ pub enum Error {
     /// A circuit.
     #[error(transparent)]
     Shape(#[from] prestage_groth16::ShapeError),
+    /// The name of a card.
+    #[error(transparent)]
+    Target(#[from] prestage_harness::scenario::TargetError),
+    /// A case whose device is not simulated.
+    #[error("{device} is no simulated card: it has no virtual time")]
+    Real {
+        /// Its name.
+        device: String,
+    },
+    /// The description of a shape.
+    #[error(transparent)]
+    Source(#[from] prestage_harness::scenario::ShapeSourceError),
+    /// A scenario with a partition that was not proved.
+    #[error("{case}: partition {partition} was not proved: {error}")]
+    Partition {
+        /// Which scenario.
+        case: String,
+        /// Which partition, counted from 1.
+        partition: u32,
+        /// Why.
+        error: String,
+    },
     /// The report or its picture.
     #[error(transparent)]
     Harness(#[from] prestage_harness::Error),

@@ -33,6 +33,30 @@ fn b233_constant_samples() {
     assert!(estimates.contains("\"point_estimate\":1000.0"), "{estimates}");
 }
 
+/// Two runs, each the same to the nanosecond in itself, a tenth apart from each other: the change is found, and is exact.
+#[test]
+fn constant_samples_that_change() {
+    let folder = tempfile::tempdir().unwrap();
+    for nanos in [1000, 1100] {
+        quick(folder.path()).bench_function("constant", |b| {
+            b.iter_custom(|n| {
+                std::thread::sleep(Duration::from_micros(100));
+                Duration::from_nanos(nanos * n)
+            });
+        });
+    }
+    let change = std::fs::read_to_string(folder.path().join("constant/change/estimates.json")).unwrap();
+    for bound in ["lower_bound", "upper_bound", "point_estimate"] {
+        let values: Vec<f64> = change
+            .split(&format!("\"{bound}\":"))
+            .skip(1)
+            .map(|rest| rest.split([',', '}']).next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(values.len(), 2, "of mean and median: {change}");
+        assert!(values.iter().all(|value| (value - 0.1).abs() < 1e-9), "{change}");
+    }
+}
+
 /// A gnuplot whose version no parser knows is on the path. It is asked for its version
 /// and for nothing else.
 #[test]

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use prestage_groth16::format::{self, LoadOptions};
-use prestage_groth16::{
-    AnyKey, Assignment, DeviceFootprints, Libsnark, Plan, Prover, ProvingKey, R1cs, Reduction, Witness, setup,
-};
+use prestage_groth16::{AnyKey, Assignment, Libsnark, Prover, ProvingKey, R1cs, Reduction, Witness, setup};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
 use prestage_vram::{Bytes, LedgerConfig, Margin};
@@ -262,13 +260,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     out: &mut Output,
 ) -> Result<(), Failure> {
     let ledger = prover.device().ledger();
-    let footprints = DeviceFootprints::new(prover.device(), prover.domain());
-    let budget = ledger.level().budget;
-    let fits = |policy| Plan::new(prover.shape(), &footprints, policy, budget, ledger.margin()).map(drop);
-    let policy = match args.policy {
-        Wanted::Policy(policy) => policy,
-        Wanted::Chunked => args.policy.first(fits)?.0,
-    };
+    let policy = args.policy.of(prover)?;
     let scenario = Scenario { workers: args.workers, partitions: args.partitions, policy, host };
     let stop = interrupt();
     let outcome = {

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use prestage_groth16::Policy;
+use prestage_groth16::{DeviceFootprints, Plan, Policy, Prover, Reduction};
+use prestage_msm::Msm;
+use prestage_ntt::Ntt;
 
 /// Which policy is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,24 @@ impl Wanted {
             }
         }
         Err(last.unwrap_or(prestage_groth16::Error::Chunks { chunks: 0 }))
+    }
+
+    /// The policy to prove under: the one that was asked for, or the first candidate that fits the budget as it stands.
+    ///
+    /// # Errors
+    /// As [`Plan::new`] for the last candidate, when none fits.
+    pub fn of<D: Ntt + Msm, R: Reduction>(
+        self,
+        prover: &Prover<'_, D, R>,
+    ) -> Result<Policy, prestage_groth16::Error> {
+        if let Self::Policy(policy) = self {
+            return Ok(policy);
+        }
+        let ledger = prover.device().ledger();
+        let footprints = DeviceFootprints::new(prover.device(), prover.domain());
+        let budget = ledger.level().budget;
+        let fits = |policy| Plan::new(prover.shape(), &footprints, policy, budget, ledger.margin()).map(drop);
+        Ok(self.first(fits)?.0)
     }
 }
 

@@ -13,7 +13,7 @@ use super::plot::{chart, palette::Ink};
 use super::{IdleCause, Report, Timeline};
 use crate::Error;
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 
 /// A page with one or several timelines under each other on one axis of time, each with its name. Several that
 /// measure the same load are compared in a table first.
@@ -25,31 +25,34 @@ pub fn page(title: &str, runs: &[(&str, &Report, &Timeline)]) -> Result<String, 
         rest.iter().try_for_each(|(_, report, _)| first.comparable(report))?;
     }
     let span = runs.iter().map(|(_, report, _)| report.times.wall().get()).max().unwrap_or(0);
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<main>\n<h1>{0}</h1>\n",
-        escape(title)
-    );
+    let mut out = opening(title, STYLE);
     if runs.len() > 1 {
         comparison(&mut out, runs);
     }
     for (name, report, timeline) in runs {
         run(&mut out, name, report, timeline, span, runs.len() > 1)?;
     }
-    out += "<footer>Made by prestage. Idle is the time in which no kernel ran, from the first to the last moment \
-            of the run; every nanosecond of it has one cause, the first in the order of the table that a recorded \
-            event covers. Hover a bar for its name and length.</footer>\n</main>\n</body>\n</html>\n";
+    out += CLOSING;
     Ok(out)
 }
 
-/// Writing to a `String` does not fail.
-macro_rules! put {
-    ($out:expr, $($arg:tt)*) => { let _ = write!($out, $($arg)*); };
+/// The end of a page.
+pub(super) const CLOSING: &str = "<footer>Made by prestage. Idle is the time in which no kernel ran, from the first to the last moment \
+            of the run; every nanosecond of it has one cause, the first in the order of the table that a recorded \
+            event covers. Hover a bar for its name and length.</footer>\n</main>\n</body>\n</html>\n";
+
+/// The beginning of a page.
+pub(super) fn opening(title: &str, style: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
+         <meta name=\"color-scheme\" content=\"light dark\" />\n<title>{0}</title>\n<style>\n{style}</style>\n\
+         </head>\n<body>\n<main>\n<h1>{0}</h1>\n",
+        escape(title)
+    )
 }
 
-fn swatch(ink: Ink, idle: bool) -> String {
+pub(super) fn swatch(ink: Ink, idle: bool) -> String {
     let kind = if idle { "swatch idle" } else { "swatch" };
     format!("<span class=\"{kind}\" style=\"--c:{}\"></span>", ink.hex())
 }

@@ -13,6 +13,7 @@ pub(super) mod panels;
 mod raster;
 pub(super) mod scale;
 mod scene;
+pub(super) mod strips;
 pub(super) mod vector;
 
 use font::Fonts;
