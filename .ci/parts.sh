@@ -59,6 +59,8 @@ part_features() {
         cargo check --quiet -p "prestage-$crate" --no-default-features
         cargo check --quiet -p "prestage-$crate" --all-features
     done
+    # Without a driver these say what they skip, and test what is said then.
+    cargo test --quiet -p prestage-vram -p prestage-transfer --features cuda --test cuda --test probe
 }
 
 # snarkjs verifies our proofs, we verify snarkjs' proofs, and damaged files are refused.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use cudarc::driver::{DriverError, result, sys};
 
-use super::call::check;
+use super::call::{check, missing};
 use crate::{Bytes, Error};
 
 /// The oldest driver that has every call made here.
@@ -136,10 +136,18 @@ pub fn probe() -> Result<Probe, Error> {
 
 /// Starts the driver: what it supports, and how many cards it shows.
 pub(super) fn start() -> Result<(Version, u32), Error> {
-    static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: loading the driver's library runs its initialisers, which is what using it means.
-    if !PRESENT.get_or_init(|| unsafe { sys::is_culib_present() }) {
-        return Err(Error::NoDriver { detail: "libcuda is not to be found".into() });
+    static LACKS: OnceLock<Option<String>> = OnceLock::new();
+    let lacks = LACKS.get_or_init(|| {
+        // SAFETY: loading the driver's library runs its initialisers, which is what using it means.
+        if !unsafe { sys::is_culib_present() } {
+            return Some("libcuda is not to be found".into());
+        }
+        // SAFETY: the library is there.
+        let call = unsafe { missing() }?;
+        Some(format!("libcuda has no {call}, as drivers for CUDA {OLDEST} have"))
+    });
+    if let Some(detail) = lacks {
+        return Err(Error::NoDriver { detail: detail.clone() });
     }
     let mut number = 0;
     // SAFETY: the library is there; the pointer is to a live integer.
