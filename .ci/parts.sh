@@ -74,6 +74,10 @@ part_fuzz() { groth16/fuzz/run.sh "$fuzz_seconds"; }
 
 part_loom() { RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --quiet -p prestage-vram --release --test loom; }
 
+part_shuttle() {
+    RUSTFLAGS='--cfg shuttle' CARGO_TARGET_DIR=target/shuttle cargo test --quiet -p prestage-vram --release --test shuttle -- --nocapture
+}
+
 part_sanitize() { kernels/scripts/sanitize.sh; }
 
 # Every kernel for every architecture, without a GPU; what was compiled before is kept by the hash of its sources.

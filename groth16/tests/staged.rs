@@ -3,19 +3,17 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blstrs::Scalar;
 use common::{Circuit, blinding, host, host_with, reference, squares, with_two_threads};
 use ff::Field;
 use prestage_groth16::{
-    Assignment, Blinding, Circom, Error, Libsnark, Options, Phase, Plan, Policy, Proof, Proved, Prover,
-    Provided, ProvingKey, R1cs, Reduction, Sum, Witness, commit_h, prove_provided, quotient,
-    setup_insecure_from_seed, stage, tail, verify,
+    Assignment, Blinding, Circom, Error, Libsnark, Options, Phase, Plan, Policy, Proof, Prover, Provided,
+    ProvingKey, R1cs, Reduction, Sum, Witness, commit_h, prove_provided, quotient, setup_insecure_from_seed,
+    stage, tail, verify,
 };
-use prestage_vram::{Bytes, Device, Event, Host, HostConfig, LedgerConfig, Level, Op, Sink, Worker};
-use proptest::prelude::*;
+use prestage_vram::{Bytes, Device, Event, Host, HostConfig, LedgerConfig, Level, Sink, Worker};
 
 const POLICIES: [Policy; 6] =
     [Policy::Auto, Policy::Full, Policy::AThenBc, Policy::Chunked(2), Policy::Chunked(4), Policy::None];
@@ -42,60 +40,6 @@ impl Sink for Levels {
             self.0.lock().unwrap().push((label.into_owned(), level));
         }
     }
-}
-
-/// The proof under every policy, on one device; all equal, each within its plan.
-fn all_policies<R: Reduction>(r1cs: &R1cs, witness: &Witness) {
-    let device = Host::open(HostConfig::default()).unwrap();
-    let key = key::<R>(r1cs);
-    let expected = reference(&key, r1cs, witness, blinding(1));
-    let prover = Prover::new(&device, key).unwrap();
-    let assignment = Assignment::new(&prover, r1cs, witness).unwrap();
-    let mut worker = Worker::new(0);
-    let mut curves = Vec::new();
-    for policy in POLICIES {
-        let pieces = if let Policy::Chunked(k) = policy { u64::from(k * k) } else { 1 };
-        if pieces > r1cs.domain_size() {
-            assert!(matches!(prover.prove(&mut worker, &assignment, &options(policy)), Err(Error::Ntt(_))));
-            continue;
-        }
-        let Proved { proof, plan, peaks, .. } =
-            prover.prove(&mut worker, &assignment, &options(policy)).unwrap();
-        assert_eq!(proof, expected, "{policy}, {} rows, {}", r1cs.n_rows(), R::NAME);
-        assert_eq!(peaks, pairs(&plan), "{policy}");
-        assert!(plan.policy() != Policy::Auto && !plan.reason().is_empty());
-        if policy != Policy::Auto {
-            curves.push(peaks[..2].to_vec());
-        }
-        assert_eq!(device.ledger().held(), []);
-    }
-    for (i, curve) in curves.iter().enumerate() {
-        assert!(!curves[..i].contains(curve), "two policies take the same memory");
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-
-    #[test]
-    fn p4_every_policy_gives_the_same_proof(
-        seed: u64,
-        constraints in 0u32..70,
-        public in 0u32..5,
-        free in 0u32..5,
-        unused in 0u32..3,
-    ) {
-        let (r1cs, witness) = Circuit { seed, constraints, public, free, unused }.build();
-        all_policies::<Libsnark>(&r1cs, &witness);
-        all_policies::<Circom>(&r1cs, &witness);
-    }
-}
-
-#[test]
-fn p4_a_larger_circuit() {
-    let (r1cs, witness) = Circuit { seed: 1, constraints: 3000, public: 9, free: 50, unused: 10 }.build();
-    all_policies::<Libsnark>(&r1cs, &witness);
-    all_policies::<Circom>(&r1cs, &witness);
 }
 
 #[test]
@@ -209,125 +153,6 @@ fn memory_that_cannot_be_pinned_is_proved_unstaged() {
             assert!(proved.plan.reason().contains("pinned"), "{}", proved.plan.reason());
         }
     }
-}
-
-#[test]
-fn f1_registration_may_fail_at_any_time() {
-    let (r1cs, witness) = squares(20, 3);
-    let key = key::<Libsnark>(&r1cs);
-    let expected = reference(&key, &r1cs, &witness, blinding(1));
-    let (mut refused, mut plain) = (0, 0);
-    for at in 0..16 {
-        let seen = Arc::new(AtomicUsize::new(0));
-        let faults = move |op: Op| op == Op::Register && seen.fetch_add(1, Ordering::SeqCst) == at;
-        let config = LedgerConfig { faults: Some(Arc::new(faults)), ..LedgerConfig::default() };
-        let device = host_with(Bytes::gib(1), config);
-        match Prover::new(&device, key.clone()) {
-            Ok(prover) => {
-                let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
-                // One of three is in ordinary memory at most: all are staged.
-                assert!(assignment.is_pinned());
-                for policy in [Policy::Auto, Policy::AThenBc, Policy::Chunked(2)] {
-                    let proved = prover.prove(&mut Worker::new(0), &assignment, &options(policy)).unwrap();
-                    assert_eq!(proved.proof, expected);
-                    assert!(policy != Policy::Auto || proved.plan.policy() == Policy::Full);
-                }
-                plain += 1;
-            }
-            Err(Error::Msm(_)) => refused += 1,
-            Err(other) => panic!("{other:?}"),
-        }
-        assert_eq!(device.ledger().locked().bytes(), Bytes::ZERO);
-    }
-    assert!(refused > 0 && plain > 3, "{refused}, {plain}");
-}
-
-#[test]
-fn f1_f2_any_operation_may_fail_and_the_next_proof_is_right() {
-    let (r1cs, witness) = squares(20, 3);
-    let key = key::<Libsnark>(&r1cs);
-    let expected = reference(&key, &r1cs, &witness, blinding(1));
-    for policy in [Policy::Full, Policy::AThenBc, Policy::Chunked(4), Policy::None] {
-        for op in [Op::Allocate, Op::Copy, Op::Launch, Op::Mark, Op::Lane] {
-            let (seen, fails) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(usize::MAX)));
-            let faults = {
-                let (seen, fails) = (Arc::clone(&seen), Arc::clone(&fails));
-                move |asked: Op| {
-                    let at = fails.load(Ordering::SeqCst);
-                    if asked != op {
-                        return false;
-                    }
-                    // An allocation is tried twice: refuse both.
-                    let n = seen.fetch_add(1, Ordering::SeqCst);
-                    at != usize::MAX && (n == at || (op == Op::Allocate && n == at + 1))
-                }
-            };
-            let config = LedgerConfig { faults: Some(Arc::new(faults)), ..LedgerConfig::default() };
-            let device = host_with(Bytes::gib(1), config);
-            let prover = Prover::new(&device, key.clone()).unwrap();
-            let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
-            let mut worker = Worker::new(0);
-            // Compared with the reference, so that the prover's own check cannot hide a wrong proof.
-            let mut prove = || prover.prove(&mut worker, &assignment, &options(policy).unverified());
-            seen.store(0, Ordering::SeqCst);
-            prove().unwrap();
-            let count = seen.load(Ordering::SeqCst);
-            assert!(count > 0, "{op} never happens");
-            let mut failed = 0;
-            for at in 0..count {
-                seen.store(0, Ordering::SeqCst);
-                fails.store(at, Ordering::SeqCst);
-                match prove() {
-                    Ok(proved) => assert_eq!(proved.proof, expected),
-                    Err(_) => failed += 1,
-                }
-                fails.store(usize::MAX, Ordering::SeqCst);
-                assert_eq!(device.ledger().held(), [], "{policy}: {op} {at}");
-                assert_eq!(prove().unwrap().proof, expected, "{policy}: after {op} {at}");
-            }
-            assert!(failed > 0, "{policy}: no {op} matters");
-        }
-    }
-}
-
-#[test]
-fn f2_denied_scratch_makes_for_smaller_batches_or_an_error() {
-    let (r1cs, witness) = squares(3000, 3);
-    let key = key::<Libsnark>(&r1cs);
-    let expected = reference(&key, &r1cs, &witness, blinding(1));
-    let count = |sink: &Levels| sink.0.lock().unwrap().iter().filter(|(l, _)| l == "msm scratch").count();
-    let levels = Arc::new(Levels::default());
-    let denied = Arc::new(AtomicUsize::new(0));
-    let faults = {
-        let (denied, levels) = (Arc::clone(&denied), Arc::clone(&levels));
-        // Each lease of scratch is shown before the device is asked for the memory.
-        move |op: Op| {
-            let last = levels.0.lock().unwrap().last().map(|(label, _)| label.clone());
-            let scratch = op == Op::Allocate && last.as_deref() == Some("msm scratch");
-            scratch && denied.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok()
-        }
-    };
-    let config = LedgerConfig {
-        sink: Arc::clone(&levels) as _,
-        faults: Some(Arc::new(faults)),
-        ..LedgerConfig::default()
-    };
-    let device = host_with(Bytes::gib(1), config);
-    let prover = Prover::new(&device, key).unwrap();
-    let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
-    let prove = || prover.prove(&mut Worker::new(0), &assignment, &options(Policy::Full));
-    prove().unwrap();
-    assert_eq!(count(&levels), 2 * 5, "H, L, A and both B take scratch and give it back");
-    // Two denials refuse one allocation: the sum is cut in two, and the proof the same.
-    denied.store(2, Ordering::SeqCst);
-    assert_eq!(prove().unwrap().proof, expected);
-    assert_eq!(denied.load(Ordering::SeqCst), 0);
-    // Without end: an error that says what for.
-    denied.store(usize::MAX, Ordering::SeqCst);
-    let error = prove().unwrap_err();
-    assert_eq!(error.refused().unwrap().label, "msm scratch", "{error}");
-    denied.store(0, Ordering::SeqCst);
-    assert_eq!(prove().unwrap().proof, expected);
 }
 
 #[test]

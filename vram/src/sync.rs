@@ -1,8 +1,10 @@
-//! The locks of this crate: std's, or loom's when the model checker runs (`--cfg loom`).
+//! The locks of this crate: std's, or those of a model checker when one runs (`--cfg loom`, `--cfg shuttle`).
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
-#[cfg(not(loom))]
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Locks, ignoring poison: the account stays usable when a worker panics while it holds the turn.

@@ -5,84 +5,14 @@
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod checked;
+
 use std::sync::Arc;
 
+use checked::Model;
 use loom::sync::Mutex;
 use loom::thread;
-use prestage_vram::{
-    Bytes, Class, Device, Error, Ledger, LedgerConfig, Margin, Nanos, Op, Reading, Track, Worker, WorkerId,
-};
-
-/// A device without threads or memory: its work ends as soon as it is enqueued.
-struct Model(Ledger);
-
-impl Model {
-    fn open(capacity: u64, ahead: bool) -> Arc<Self> {
-        let reading = Reading { capacity: Bytes::new(capacity), ..Reading::default() };
-        let config = LedgerConfig { margin: Margin::Fixed(Bytes::ZERO), ahead, ..LedgerConfig::default() };
-        Arc::new(Self(Ledger::open("model", reading, config, || Nanos::ZERO).unwrap()))
-    }
-
-    fn assert_empty(&self) {
-        assert_eq!(self.0.level().used(), Bytes::ZERO);
-        assert_eq!(self.0.in_line(), 0);
-        assert!(self.0.held().is_empty());
-    }
-}
-
-impl Device for Model {
-    type Block = ();
-    type Queue = Track;
-    type Mark = ();
-
-    fn name(&self) -> &str {
-        "model"
-    }
-
-    fn ledger(&self) -> &Ledger {
-        &self.0
-    }
-
-    fn reading(&self) -> Result<Reading, Error> {
-        Ok(self.0.reading())
-    }
-
-    fn queue(&self, track: Track, _: WorkerId) -> Result<Track, Error> {
-        Ok(track)
-    }
-
-    fn retire(&self, _: Track) {}
-
-    unsafe fn allocate(&self, _: Bytes, _: Bytes, _: Class, _: &Track) -> Result<(), Error> {
-        Ok(())
-    }
-
-    unsafe fn free(&self, (): (), _: Class, _: &Track) {}
-
-    fn record(&self, _: &Track) -> Result<(), Error> {
-        self.0.attempt(Op::Mark)
-    }
-
-    fn wait(&self, _: &Track, (): &()) -> Result<(), Error> {
-        self.0.attempt(Op::Mark)
-    }
-
-    fn passed(&self, (): &()) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn synchronise(&self, (): &()) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn drain(&self, _: &Track) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn trim(&self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+use prestage_vram::{Bytes, Class, Device, Error, Track, Worker};
 
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -125,7 +55,8 @@ fn one_turn(device: &Model, id: u32, inside: &Mutex<Inside>) {
         assert_eq!(inside.now, 1, "one worker at a time");
         inside.order.push(id);
     }
-    let all = turn.alloc::<u8>("all", 8, Class::Direct, &Track::Compute).unwrap();
+    let queue = turn.queue(Track::Compute).unwrap();
+    let all = turn.alloc::<u8>("all", 8, Class::Direct, &queue).unwrap();
     drop(all);
     inside.lock().unwrap().now -= 1;
     turn.release().unwrap();
@@ -185,7 +116,8 @@ fn a_panic_gives_the_turn_back() {
                 let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     let mut worker = Worker::new(1);
                     let turn = device.turn(&mut worker).unwrap();
-                    let _a = turn.alloc::<u8>("a", 8, Class::Pooled, &Track::Compute).unwrap();
+                    let queue = turn.queue(Track::Compute).unwrap();
+                    let _a = turn.alloc::<u8>("a", 8, Class::Pooled, &queue).unwrap();
                     std::panic::resume_unwind(Box::new(()));
                 }));
                 assert!(panicked.is_err());
@@ -208,7 +140,8 @@ fn a_free_wakes_who_waits_for_memory() {
             let device = Model::open(8, true);
             let mut worker = Worker::new(0);
             let first = device.turn(&mut worker).unwrap();
-            let a = first.alloc::<u8>("a", 6, class, &Track::Compute).unwrap();
+            let queue = first.queue(Track::Compute).unwrap();
+            let a = first.alloc::<u8>("a", 6, class, &queue).unwrap();
             first.compute().unwrap();
             let second = {
                 let device = Arc::clone(&device);
@@ -238,15 +171,16 @@ fn one_stages_while_one_computes() {
         let work = |device: &Model, id: u32, computing: &Mutex<usize>| {
             let mut worker = Worker::new(id);
             let turn = device.turn(&mut worker).unwrap();
+            let queue = turn.queue(Track::Compute).unwrap();
             turn.promise(Bytes::new(6));
-            let a = turn.alloc_waiting::<u8>("a", 2, Class::Pooled, &Track::Upload).unwrap();
+            let a = turn.alloc_waiting::<u8>("a", 2, Class::Pooled, &queue).unwrap();
             turn.compute().unwrap();
             {
                 let mut computing = computing.lock().unwrap();
                 *computing += 1;
                 assert_eq!(*computing, 1, "one worker computes at a time");
             }
-            let b = turn.alloc::<u8>("b", 4, Class::Direct, &Track::Compute);
+            let b = turn.alloc::<u8>("b", 4, Class::Direct, &queue);
             let b = b.expect("within the promise of the turn that computes");
             drop((a, b));
             *computing.lock().unwrap() -= 1;

@@ -4,9 +4,18 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+/// Whether `path` is that of a stream, under `/dev` or `/proc`, that leads to a regular file: `/dev/stdout` where it is
+/// redirected. Replacing that file would lose what others write to it, so the file has to be named itself.
+#[must_use]
+pub fn leads_to_file(path: &Path) -> bool {
+    ["/dev", "/proc"].iter().any(|streams| path.starts_with(streams))
+        && fs::metadata(path).is_ok_and(|there| there.is_file())
+}
+
 /// Writes a file through a temporary neighbour: written, flushed to the device, then renamed over `path`, so
 /// that whatever interrupts it leaves the old content or the new. A symbolic link is followed. Something at
-/// `path` that is not a regular file, such as a pipe, is written to directly.
+/// `path` that is not a regular file, such as a pipe, is written to directly; a stream that
+/// [`leads_to_file`] is refused.
 ///
 /// # Errors
 ///
@@ -19,8 +28,7 @@ pub fn write_atomically(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Re
             fill(&mut w)?;
             return w.flush();
         }
-        // `/dev/stdout` and its like, redirected to a file: replacing that file would lose what others wrote to it.
-        Ok(_) if ["/dev", "/proc"].iter().any(|streams| path.starts_with(streams)) => {
+        Ok(_) if leads_to_file(path) => {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a stream that leads to a file: name the file",

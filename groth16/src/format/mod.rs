@@ -40,7 +40,7 @@ pub mod zkey;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use atomic::write_atomically;
+pub use atomic::{leads_to_file, write_atomically};
 pub use cache::{CheckCache, ContentDigest};
 pub use error::{Fault, FileKind, FormatError, Place};
 pub use file::{

@@ -2,6 +2,8 @@
 //! one.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
+pub mod devices;
+
 use blstrs::{G1Projective, Scalar};
 use ff::Field;
 use group::Curve;

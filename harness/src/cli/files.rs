@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use prestage_groth16::format::leads_to_file;
+
 use super::output::Failure;
 
 /// An argument and the path that it names.
@@ -14,11 +16,10 @@ pub(super) fn can_write(outputs: &[Named<'_>], inputs: &[Named<'_>]) -> Result<(
     let mut seen: Vec<(&str, PathBuf)> =
         inputs.iter().filter_map(|(name, path)| Some((*name, fs::canonicalize(path).ok()?))).collect();
     for (name, path) in outputs {
-        let stream = ["/dev", "/proc"].iter().any(|streams| path.starts_with(streams));
+        if leads_to_file(path) {
+            return Err(cannot(path, "it is a stream that leads to a file: name the file"));
+        }
         match fs::metadata(path) {
-            Ok(there) if there.is_file() && stream => {
-                return Err(cannot(path, "it is a stream that leads to a file: name the file"));
-            }
             Ok(there) if there.is_dir() => return Err(cannot(path, "it is a directory")),
             // A pipe or a terminal is written to directly.
             Ok(there) if !there.is_file() => continue,

@@ -5,4 +5,7 @@ mod cli;
 #[allow(dead_code, unused_macros, unused_imports)]
 #[path = "../cli/command.rs"]
 mod command;
+mod memory;
+#[path = "../scenario/rig.rs"]
+mod rig;
 mod timeline;

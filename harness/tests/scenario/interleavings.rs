@@ -102,11 +102,20 @@ fn p3_any_interleaving_of_turns_keeps_the_budget() {
     let cases = cases(300);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     // The largest proof fits: 120 MiB.
-    let any = (2u32..=4, any::<bool>(), 160u64..400, prop::collection::vec(proof(), 4..12));
-    let outcome = runner.run(&any, |(workers, ahead, budget, proofs)| {
+    let proofs = prop::collection::vec(proof(), 4..12);
+    let any = (2u32..=4, any::<bool>(), 160u64..400, 1u64..30, proofs);
+    let outcome = runner.run(&any, |(workers, ahead, budget, resident, proofs)| {
         let (ledger, recorder) = super::recorded(Bytes::ZERO, ahead);
-        let card = card(Bytes::mib(budget));
+        let card = card(Bytes::mib(budget + resident));
         let sim = prestage_harness::scenario::Target::open_sim(card, 1 << 20, ledger).unwrap();
+        // Key points and tables, which outlive every turn.
+        let mut first = Worker::new(0);
+        let turn = sim.turn(&mut first).unwrap();
+        let queue = turn.queue(Track::Compute).unwrap();
+        let len = usize::try_from(resident).unwrap();
+        let key = turn.alloc_resident::<u8>(&sim, "key", len, Class::Direct, &queue).unwrap();
+        turn.release().unwrap();
+        drop(recorder.take());
         let jobs = u32::try_from(proofs.len()).unwrap();
         let ended = dispense(&sim, workers, jobs, &AtomicBool::new(false), |worker, job| {
             one(&sim, worker, &proofs[job as usize])
@@ -118,8 +127,11 @@ fn p3_any_interleaving_of_turns_keeps_the_budget() {
         within_budget(&timeline);
         first_come_first_served(&timeline);
         prop_assert_eq!(timeline.on(Track::Held).count(), proofs.len());
-        prop_assert_eq!(sim.ledger().level().used(), Bytes::ZERO);
-        prop_assert_eq!(sim.usage().pooled, Bytes::ZERO);
+        let level = sim.ledger().level();
+        prop_assert_eq!((level.used(), level.resident), (key.charge(), Bytes::mib(resident)));
+        prop_assert_eq!((sim.usage().direct, sim.usage().pooled), (Bytes::mib(resident), Bytes::ZERO));
+        drop(key);
+        prop_assert_eq!((sim.ledger().level().used(), sim.usage().direct), (Bytes::ZERO, Bytes::ZERO));
         Ok(())
     });
     outcome.unwrap();

@@ -51,6 +51,38 @@ fn p2_two_workers_never_stage_two_sets() {
     assert!(two >= 1.3 * one, "{two} and {one} proofs per minute");
 }
 
+/// Row P6 at full size: each transform begins once its own upload has ended, not the next one's, and memory for all three
+/// is asked for, and their uploads enqueued, before the first has ended.
+#[test]
+fn p6_each_transform_waits_for_its_own_upload_only() {
+    let (sim, recorder) = open(card(USABLE), false);
+    let timeline = prove(&sim, &recorder, &scenario(1, 3, Policy::Full)).timeline;
+    let turns = spans(&timeline, Track::Held);
+    assert_eq!(turns.len(), 3);
+    for turn in &turns {
+        let named = |track, name: &str| {
+            let mut all = spans(&timeline, track).into_iter();
+            all.find(|s| s.name == name && turn.start <= s.start && s.end <= turn.end).unwrap()
+        };
+        let uploads = ["a", "b", "c"].map(|x| named(Track::Upload, &format!("upload {x}")));
+        let transforms = ["a", "b", "c"].map(|x| named(Track::Compute, &format!("ntt {x}")));
+        for (i, (upload, transform)) in uploads.iter().zip(&transforms).enumerate() {
+            assert!(transform.start >= upload.end, "{} before its upload", transform.name);
+            let next = uploads.get(i + 1);
+            assert!(next.is_none_or(|next| transform.start < next.end), "{} waits for more", transform.name);
+        }
+        let waits = timeline.events().iter().filter(|event| {
+            matches!(event, Event::Wait { start, .. } if (turn.start..uploads[0].end).contains(start))
+        });
+        // The first wait is for the results of work that is enqueued behind all three.
+        let enqueued = named(Track::Memory, "allocate c").end;
+        assert!(enqueued < uploads[0].end, "the host blocked");
+        for wait in waits {
+            assert!(matches!(wait, Event::Wait { start, .. } if *start >= enqueued), "{wait:?}");
+        }
+    }
+}
+
 #[test]
 fn p5_of_the_polynomials_only_a_is_live_when_the_sums_begin() {
     let (sim, recorder) = open(card(USABLE), false);
@@ -213,12 +245,26 @@ fn l12_another_process_takes_memory_for_a_while() {
     assert_eq!((report.verified.proofs(), refusals(&outcome.timeline)), (4, 0));
     let plans: Vec<_> = report.plans.iter().map(|p| (p.policy.as_str(), p.proofs)).collect();
     assert_eq!(plans, [("full", 3), ("a-then-bc", 1)]);
-    assert!(report.plans[1].reason.contains("full needs"), "{}", report.plans[1].reason);
+    // 14,643 − 3,072 − 512 MiB.
+    let reason = &report.plans[1].reason;
+    assert!(reason.contains("full needs 12.") && reason.contains("10.80 GiB"), "{reason}");
+    // It is partition 2 whose b and c share a slot, and no other.
+    let turns = spans(&outcome.timeline, Track::Held);
+    let share: Vec<bool> = turns
+        .iter()
+        .map(|turn| {
+            outcome.timeline.events().iter().any(|event| {
+                matches!(event, Event::Level { at, label, .. }
+                    if label == "bc" && (turn.start..turn.end).contains(at))
+            })
+        })
+        .collect();
+    assert_eq!(share, [false, true, false, false]);
 }
 
 /// The same scenario on the CPU, in real time.
 #[test]
-fn workers_on_the_cpu() {
+fn l10_workers_on_the_cpu_hold_what_was_planned() {
     let (ledger, recorder) = recorded(Bytes::mib(512), true);
     let host = Host::open(HostConfig { ledger, ..HostConfig::default() }).unwrap();
     let (circuit, key) = small();

@@ -112,7 +112,7 @@ fn c5_a_trim_or_a_threshold_of_zero_cures_it() {
     }
 }
 
-/// That the typed pipeline reopens the device and proves the rest is a matter of scenarios.
+/// That the typed pipeline opens the card again and proves the rest is tested with the scenarios.
 #[test]
 fn c6_a_sticky_card_fails_every_later_step() {
     for (workers, second) in [("1", 0), ("2", 1)] {

@@ -47,6 +47,33 @@ fn proof(sim: &Sim, turn: &Turn<'_, Sim>, scratch: Bytes) -> Result<(), Error> {
     sim.ledger().healthy()
 }
 
+/// Row L11 as a turn lives it: b and c kept through an H sum with the original's scratch would make it 17,200 MiB, which is
+/// refused; freed after the quotient, the sum peaks at 9,008 and the proof at 12,288.
+#[test]
+fn l11_b_and_c_kept_through_the_h_sum_are_refused() {
+    let mut card = Card::preset("rtx-5070-ti-16g").unwrap();
+    card.capacity = Bytes::mib(14_767) + card.context;
+    let (sim, _) = open(card, 1, |_| ());
+    let mut worker = Worker::new(0);
+    let turn = sim.turn(&mut worker).unwrap();
+    let queue = turn.queue(Track::Compute).unwrap();
+    let take = |label, mib| turn.alloc_charged::<u8>(label, 1, Bytes::mib(mib), Class::Pooled, &queue);
+    turn.phase("quotient");
+    let (a, b, c) = (take("a", 4096).unwrap(), take("b", 4096).unwrap(), take("c", 4096).unwrap());
+    turn.phase("h");
+    let Error::Refused(refused) = take("scratch", 4544 + 368).unwrap_err() else { panic!("not refused") };
+    assert_eq!((refused.need, refused.free), (Bytes::mib(4912), Bytes::mib(14_767 - 12_288)));
+    assert_eq!(sim.ledger().level().used() + refused.need, Bytes::mib(17_200));
+    drop((b, c));
+    turn.phase("h, freed");
+    let scratch = take("scratch", 4544 + 368).unwrap();
+    let mib = Bytes::mib;
+    assert_eq!(turn.peaks(), [("quotient", mib(12_288)), ("h", mib(12_288)), ("h, freed", mib(9_008))]);
+    drop((a, scratch));
+    turn.release().unwrap();
+    assert_eq!(sim.ledger().peak(), Bytes::mib(12_288));
+}
+
 fn cascade(behaviour: OutOfMemory, change: impl FnOnce(&mut LedgerConfig)) -> Sim {
     let mut card = Card::preset("cascade-16g").unwrap();
     card.out_of_memory = behaviour;
