@@ -133,6 +133,10 @@ pub enum Change {
         /// Whether the device had given the memory.
         backed: bool,
     },
+    /// It noted what its turn had freed so far, to be waited for.
+    Note,
+    /// It let turns that stage beside its own have what it had noted.
+    PassOn,
     /// It waited for its queues: what they freed is free.
     Drain,
     /// It trimmed the pool.

@@ -122,6 +122,13 @@ impl Ledger {
         self.emit(Event::Change { at: self.now(), worker, change });
     }
 
+    /// The same of the worker whose turn it is; nothing where it has none.
+    fn tell_of(&self, state: &State, ticket: Ticket, change: Change) {
+        if let Some(turn) = state.turns.get(&ticket) {
+            self.tell(turn.worker, change);
+        }
+    }
+
     /// The time that events carry.
     #[must_use]
     pub fn now(&self) -> Nanos {
@@ -251,6 +258,7 @@ impl Ledger {
     /// The turn begins to wait for its queues: the frees it has made so far are among what it waits for.
     pub(crate) fn drain_begins(&self, ticket: Ticket) {
         let mut state = self.lock();
+        self.tell_of(&state, ticket, Change::Note);
         if state.is_oldest(ticket) {
             let pending = std::mem::take(&mut state.pending);
             state.draining += pending;
@@ -271,6 +279,7 @@ impl Ledger {
     /// The turn has waited for its queues, and the pool keeps what was freed: turns that stage may have it now.
     pub(crate) fn frees_passed(&self, ticket: Ticket) {
         let mut state = self.lock();
+        self.tell_of(&state, ticket, Change::PassOn);
         if state.is_oldest(ticket) {
             state.draining = Bytes::ZERO;
         }

@@ -40,6 +40,8 @@ pub(super) enum Act {
     Record { label: &'static str, lane: Lane },
     Wait { label: &'static str, lane: Lane },
     Kernel { label: &'static str, ns: u64, lane: Lane },
+    Note,
+    PassOn,
     Sync,
     Trim,
     Free { label: &'static str, lane: Lane },
@@ -61,6 +63,8 @@ impl Act {
             Self::Record { label, .. } => format!("record {label}"),
             Self::Wait { label, .. } => format!("wait for {label}"),
             Self::Kernel { label, .. } => format!("kernel {label}"),
+            Self::Note => "note".into(),
+            Self::PassOn => "pass on".into(),
             Self::Sync => "sync".into(),
             Self::Trim => "trim".into(),
             Self::Free { label, .. } => format!("free {label}"),
@@ -169,6 +173,8 @@ fn act(
         Action::Kernel { label, ns, lane } => {
             Act::Kernel { label: names::label(label), ns: *ns, lane: *lane }
         }
+        Action::Note => Act::Note,
+        Action::PassOn => Act::PassOn,
         Action::Sync => Act::Sync,
         Action::Trim => Act::Trim,
         Action::Free { label, lane } => Act::Free { label: names::label(label), lane: *lane },
@@ -190,7 +196,9 @@ impl Walk {
         match act {
             Act::Acquire if self.turn => return Err("it holds the turn already".into()),
             Act::Acquire => self.turn = true,
-            Act::Release | Act::Compute if !self.turn => return Err("it holds no turn".into()),
+            Act::Release | Act::Compute | Act::Note | Act::PassOn if !self.turn => {
+                return Err("it holds no turn".into());
+            }
             Act::Release => self.turn = false,
             Act::Alloc { label, .. } if !self.live.insert(label) => {
                 return Err(format!("it holds a `{label}` already"));

@@ -312,6 +312,16 @@ impl<'s: 't, 't> Player<'s, 't> {
             Act::Kernel { label, ns, lane } => {
                 self.perform(lane, Work::launch(label, Bytes::ZERO), Cost::Time(Nanos::new(ns)))?;
             }
+            Act::Note => {
+                if let Some(turn) = &self.turn {
+                    self.unruled.note(turn);
+                }
+            }
+            Act::PassOn => {
+                if let Some(turn) = &self.turn {
+                    self.unruled.pass_on(turn, &self.lanes.values().collect::<Vec<_>>())?;
+                }
+            }
             Act::Sync => self.settle()?,
             Act::Trim => drop(self.unruled.trim()?),
             Act::Free { label, lane } => {

@@ -11,7 +11,7 @@ use super::{CardChanges, OnRefusal, Script, WorkerScript};
 
 /// Keeps what workers do to the account of a device, and passes all events on.
 ///
-/// The script has every grant, free, synchronisation, trim and turn of the run, in their order: where the next one was
+/// The script has every grant, free, synchronisation, passing on, trim and turn of the run, in their order: where the next one was
 /// another worker's, that step has an `after`. It has no work and no times. Requests that were refused are left out: they
 /// changed nothing. So are grants that the device could not fill and that were given back at once.
 ///
@@ -140,6 +140,16 @@ impl Writer {
             Change::Compute => self.step(worker, Action::Compute),
             Change::Leave => self.step(worker, Action::Release),
             Change::Trim => self.step(worker, Action::Trim),
+            Change::Note => {
+                // Synchronising notes by itself.
+                let later = changes.get(at + 1..).unwrap_or_default().iter();
+                let ends = |change: &&Change| matches!(change, Change::PassOn | Change::Drain);
+                let mut own = later.filter(|(other, _)| other.0 == worker).map(|(_, change)| change);
+                if own.find(ends) == Some(&Change::PassOn) {
+                    self.step(worker, Action::Note);
+                }
+            }
+            Change::PassOn => self.step(worker, Action::PassOn),
             Change::Drain => {
                 // Releasing synchronises first.
                 let next = (at + 1..changes.len()).find(|i| changes[*i].0.0 == worker);

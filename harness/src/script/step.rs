@@ -94,6 +94,10 @@ pub enum Action {
         /// On which lane.
         lane: Lane,
     },
+    /// Notes what its turn has freed so far.
+    Note,
+    /// Lets turns that stage beside its own have what was noted; it stays in the pool.
+    PassOn,
     /// Waits until all lanes of the worker are done.
     Sync,
     /// Trims the pool. What has not been freed in fact stays there: `sync` first.
@@ -226,6 +230,8 @@ enum Verb {
     Record,
     Wait,
     Kernel,
+    Note,
+    PassOn,
     Sync,
     Trim,
     Free,
@@ -310,6 +316,8 @@ impl TryFrom<Raw> for Step {
             Verb::Record => Action::Record { label: label()?, lane: lane(Lane::Upload) },
             Verb::Wait => Action::Wait { label: label()?, lane: lane(Lane::Compute) },
             Verb::Kernel => Action::Kernel { label: label()?, ns: ns()?, lane: lane(Lane::Compute) },
+            Verb::Note => Action::Note,
+            Verb::PassOn => Action::PassOn,
             Verb::Sync => Action::Sync,
             Verb::Trim => Action::Trim,
             Verb::Free => Action::Free { label: label()?, lane: lane(Lane::Compute) },
@@ -333,7 +341,10 @@ impl TryFrom<Raw> for Step {
 }
 
 fn name(verb: Verb) -> String {
-    format!("{verb:?}").to_lowercase()
+    match verb {
+        Verb::PassOn => "pass-on".to_owned(),
+        verb => format!("{verb:?}").to_lowercase(),
+    }
 }
 
 impl From<Step> for Raw {
@@ -368,6 +379,8 @@ impl From<Step> for Raw {
             Action::Kernel { label, ns, lane } => {
                 Self { label: Some(label), ns: Some(ns), lane: Some(lane), ..Self::new(Verb::Kernel) }
             }
+            Action::Note => Self::new(Verb::Note),
+            Action::PassOn => Self::new(Verb::PassOn),
             Action::Sync => Self::new(Verb::Sync),
             Action::Trim => Self::new(Verb::Trim),
             Action::Free { label, lane } => Self {

@@ -1,10 +1,14 @@
 //! Every typed run can be written down, and its replay gives the same levels one after another.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use prestage_groth16::{Assignment, Libsnark, Options, Policy, Prover, setup};
 use prestage_harness::circuits::squares;
+use prestage_harness::scenario::{Scenario, Synthetic, Target, run};
 use prestage_harness::script::{Replay, Scribe, Script};
+use prestage_harness::session::About;
 use prestage_harness::timeline::Recorder;
 use prestage_vram::{
     Bytes, Card, Class, Device, Error, Host, HostConfig, Ledger, LedgerConfig, Level, Margin, Nanos, Sim,
@@ -160,4 +164,38 @@ fn typed_proofs_on_the_cpu() {
     assert!(replay.peak > Bytes::ZERO && replay.levels().len() > 20);
     assert_eq!(replay.timeline.on(Track::Held).count(), 6, "a turn per proof");
     assert_eq!(replay.timeline.workers(), [WorkerId(0), WorkerId(1)]);
+}
+
+/// Two workers that stage ahead on a simulated card: what one frees, the other has before the first has ended.
+#[test]
+fn typed_proofs_that_stage_ahead_on_a_card() {
+    for (name, policy) in [
+        ("rtx-5070-ti-16g", Policy::Auto),
+        ("cascade-16g", Policy::Auto),
+        ("rtx-5070-ti-16g", Policy::AThenBc),
+    ] {
+        let porep = Synthetic::named("porep-32g").unwrap();
+        let circuit = porep.realise(7, 0).unwrap();
+        let card = Card::preset(name).unwrap();
+        let margin = Margin::Fixed(card.margin);
+        let threshold = card.pool_threshold;
+        let kept = keep(LedgerConfig { margin, threshold, ahead: true, ..LedgerConfig::default() });
+        let sim = Target::open_sim(card, 1 << 20, kept.config.clone()).unwrap();
+        let prover = Prover::<_, Libsnark>::new(&sim, setup(&circuit.r1cs).unwrap()).unwrap();
+        let assignment = |_| Assignment::new(&prover, &circuit.r1cs, &circuit.witness);
+        let wanted = Scenario { workers: 2, partitions: 5, policy, host: porep.host() };
+        let about = About {
+            scenario: "test".into(),
+            device: name.into(),
+            circuit: "porep-32g".into(),
+            constraints: 1,
+            parameters: BTreeMap::new(),
+        };
+        // The levels come from a recorder beside the one that the run empties.
+        let beside = Arc::new(Recorder::new());
+        let stop = AtomicBool::new(false);
+        let outcome = run(&prover, &wanted, assignment, &beside, about, &stop).unwrap();
+        assert_eq!((outcome.proofs.len(), outcome.failed.len()), (5, 0));
+        same_levels(&kept, sim.ledger());
+    }
 }

@@ -116,6 +116,24 @@ impl<'s> Unruled<'s> {
         self.settle(turn, queues, Cause::Sync)
     }
 
+    /// Notes what the turn has freed so far, for [`Unruled::pass_on`].
+    pub fn note(&self, turn: &Turn<'_, Sim>) {
+        self.sim.ledger.drain_begins(turn.ticket());
+    }
+
+    /// Lets turns that stage beside this one have what was noted, after waiting for these queues. It stays in the pool.
+    ///
+    /// # Errors
+    /// The first failure of work on the queues.
+    pub fn pass_on(&self, turn: &Turn<'_, Sim>, queues: &[&SimQueue]) -> Result<(), Error> {
+        let mut first = Ok(());
+        for queue in queues {
+            first = first.and(self.sim.drain(queue));
+        }
+        self.sim.ledger.frees_passed(turn.ticket());
+        first
+    }
+
     fn settle(&self, turn: Option<&Turn<'_, Sim>>, queues: &[&SimQueue], cause: Cause) -> Result<(), Error> {
         let asked = self.sim.now();
         let mut first = Ok(());
