@@ -33,6 +33,12 @@ pub enum Error {
     /// Text that is no report of ours.
     #[error("not a report: {0}")]
     Report(#[from] serde_json::Error),
+    /// A report that was changed after it was written: one part of it contradicts another.
+    #[error("the report contradicts itself: {what} cannot be right")]
+    Tampered {
+        /// What does not follow from the rest.
+        what: &'static str,
+    },
     /// A picture could not be drawn.
     #[error("cannot draw the timeline: {0}")]
     Draw(String),

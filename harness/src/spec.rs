@@ -1,4 +1,5 @@
-//! Names of devices as they are written on the command line: `host`, `host@8GiB`, `sim:PRESET`, `cuda:N`, `auto`.
+//! Names of devices as they are written on the command line: `host`, `host@8GiB`, `sim:PRESET`, `sim:PATH.toml`, `cuda:N`,
+//! `auto`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +23,7 @@ pub enum DeviceKind {
     Auto,
     /// The CPU.
     Host,
-    /// A simulated card, by the name of its preset.
+    /// A simulated card, by the name of its preset or the path of its description.
     Sim(String),
     /// An NVIDIA card, by index.
     Cuda(u32),
@@ -31,7 +32,7 @@ pub enum DeviceKind {
 /// Text that names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` names no device (write host, cuda:0 or sim:PRESET, each with an optional cap such as @16GiB, or auto)"
+    "`{0}` names no device (write host, cuda:0, sim:PRESET or sim:PATH.toml, each with an optional cap such as @16GiB, or auto)"
 )]
 pub struct ParseDeviceError(String);
 

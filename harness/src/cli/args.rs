@@ -28,7 +28,8 @@ pub(super) struct Cli {
 pub(super) enum Verb {
     /// Say what is on this machine: devices, driver, NVRTC, CUPTI, memory, limits, and how to get what is missing
     Doctor(Doctor),
-    /// The main job with no input: make a circuit and a key, prove it staged and unstaged, verify, draw the timeline
+    /// The main job with no input: two workers on a simulated 16 GiB card, before and after; then a circuit and a key of
+    /// its own, proved staged and unstaged, verified, and drawn
     Demo(Demo),
     /// Make a proving key (bellman .params) and a verification key (snarkjs JSON) from an .r1cs
     Setup(Setup),
@@ -42,6 +43,8 @@ pub(super) enum Verb {
     Plan(super::plan::Args),
     /// Prove partitions with several workers and report where the time went
     Run(super::run::Args),
+    /// Draw two reports of one load on one axis of time, and say what they differ in
+    Compare(super::compare::Args),
 }
 
 impl Verb {
@@ -57,6 +60,7 @@ impl Verb {
             Self::Replay(v) => v.json,
             Self::Plan(v) => v.json,
             Self::Run(v) => v.json,
+            Self::Compare(v) => v.json,
         }
     }
 }
@@ -73,12 +77,25 @@ pub(super) struct Doctor {
 #[derive(Debug, Args)]
 pub(super) struct Place {
     /// Device: host, or auto, which takes it; with an optional cap such as host@8GiB. This version proves on the CPU:
-    /// cuda:N and sim:PRESET are refused
+    /// cuda:N, sim:PRESET and sim:PATH.toml are refused here (plan, run and replay take simulated cards)
     #[arg(long, default_value = "auto", value_name = "D")]
     pub(super) device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille
-    #[arg(long, default_value = "512MiB", value_name = "M")]
+    #[arg(long, default_value = "512MiB", value_name = "M", value_parser = margin)]
     pub(super) margin: Margin,
+    /// Script of the run to write (.toml), for prestage replay; of demo, that of the simulated card
+    #[arg(long, value_name = "S.toml")]
+    pub(super) script: Option<PathBuf>,
+}
+
+/// A margin as it is written on the command line.
+pub(super) fn margin(text: &str) -> Result<Margin, String> {
+    const FORMS: &str = "write an amount such as 512MiB, or a share such as 50permille";
+    match text.parse() {
+        Ok(Margin::Permille(share)) if share > 1000 => Err(format!("more than the whole device; {FORMS}")),
+        Ok(margin) => Ok(margin),
+        Err(_) => Err(format!("no margin; {FORMS}")),
+    }
 }
 
 /// Arguments of `demo`.
@@ -162,7 +179,7 @@ pub(super) struct Prove {
     /// The circuit: needed with .params and .ark keys; with it the witness is checked first
     #[arg(long, value_name = "F")]
     pub(super) r1cs: Option<PathBuf>,
-    /// Do not check the witness against the circuit first
+    /// Do not check the witness against the circuit first; only with --r1cs, since without it there is nothing to check against
     #[arg(long, requires = "r1cs")]
     pub(super) no_check: bool,
     /// Public inputs to write (snarkjs JSON)

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use prestage_vram::{Error, Host, HostConfig};
+use prestage_vram::{Error, Host, HostConfig, LedgerConfig};
 
 use super::args::Place;
 use super::output::Failure;
-use crate::session::recorded;
+use super::written;
+use crate::script::Scribe;
 use crate::spec::{DeviceKind, DeviceSpec};
 use crate::timeline::Recorder;
 
@@ -14,6 +15,8 @@ use crate::timeline::Recorder;
 pub(super) struct Opened {
     pub(super) device: Host,
     pub(super) recorder: Arc<Recorder>,
+    /// Writes the script, where one is asked for.
+    pub(super) scribe: Option<Arc<Scribe>>,
     /// As it is written on the command line; never `auto`.
     pub(super) name: String,
     /// The name, and whether `auto` took it.
@@ -33,7 +36,9 @@ pub(super) fn open(place: &Place) -> Result<Opened, Failure> {
             )));
         }
     }
-    let (ledger, recorder) = recorded(place.margin);
+    let recorder = Arc::new(Recorder::new());
+    let (sink, scribe) = written::sink(&recorder, place.script.is_some());
+    let ledger = LedgerConfig { margin: place.margin, sink, ..LedgerConfig::default() };
     let mut config = HostConfig { ledger, ..HostConfig::default() };
     if let Some(cap) = spec.cap {
         config.capacity = cap;
@@ -46,7 +51,7 @@ pub(super) fn open(place: &Place) -> Result<Opened, Failure> {
     })?;
     let name = DeviceSpec { kind: DeviceKind::Host, cap: spec.cap }.to_string();
     let shown = if spec.kind == DeviceKind::Auto { format!("{name} (taken by auto)") } else { name.clone() };
-    Ok(Opened { device, recorder, name, shown })
+    Ok(Opened { device, recorder, scribe, name, shown })
 }
 
 /// Why there is no proof on card `n`.

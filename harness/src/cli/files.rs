@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use prestage_groth16::format::leads_to_file;
 
 use super::output::Failure;
+use crate::timeline::Saved;
 
 /// An argument and the path that it names.
 pub(super) type Named<'a> = (&'static str, &'a Path);
@@ -31,6 +32,24 @@ pub(super) fn can_write(outputs: &[Named<'_>], inputs: &[Named<'_>]) -> Result<(
             return Err(cannot(path, &format!("{name} and {other} are the same file")));
         }
         seen.push((name, resolved));
+    }
+    Ok(())
+}
+
+/// The same for outputs and, where a folder is given by `flag`, the views of a timeline called `name` in it.
+pub(super) fn can_save(
+    outputs: &[Named<'_>],
+    (flag, folder, name): (&'static str, Option<&Path>, &str),
+    inputs: &[Named<'_>],
+) -> Result<(), Failure> {
+    can_write(outputs, inputs)?;
+    let Some(folder) = folder else { return Ok(()) };
+    can_make(folder)?;
+    // A folder that is not there yet holds nothing that could be lost.
+    if folder.is_dir() {
+        let views = Saved::at(folder, name);
+        let all: Vec<_> = outputs.iter().copied().chain(views.paths().map(|path| (flag, path))).collect();
+        can_write(&all, inputs)?;
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! The command line: reads arguments, runs a verb, says how it ended.
 
 mod args;
+mod card;
+mod compare;
 mod demo;
 mod device;
 mod doctor;
@@ -12,6 +14,7 @@ mod replay;
 mod run;
 mod setup;
 mod verify;
+mod written;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -44,6 +47,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Replay(args) => replay::run(args, &mut out),
         Verb::Plan(args) => plan::run(args, &mut out),
         Verb::Run(args) => run::run(args, &mut out),
+        Verb::Compare(args) => compare::run(args, &mut out),
     };
     match outcome.and_then(|()| out.end()) {
         Ok(()) => ExitCode::SUCCESS,

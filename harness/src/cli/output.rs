@@ -70,13 +70,15 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 #[derive(Debug)]
 pub(super) struct Output {
     json: bool,
+    /// Whether the answer has been given.
+    answered: bool,
     /// Why stdout takes no more.
     broken: Option<io::Error>,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json, broken: None }
+        Self { json, answered: false, broken: None }
     }
 
     /// One line for people; nothing with `--json`.
@@ -90,12 +92,16 @@ impl Output {
     pub(crate) fn json(&mut self, answer: &impl Serialize) -> Result<(), Failure> {
         if self.json {
             self.put(&serde_json::to_string_pretty(answer)?);
+            self.answered = true;
         }
         Ok(())
     }
 
-    /// With `--json`, says on stdout as well why there is no answer.
+    /// With `--json`, says on stdout as well why there is no answer. An answer that was given stands alone.
     pub(crate) fn failed(&mut self, failure: &Failure) {
+        if self.answered {
+            return;
+        }
         let mut answer: serde_json::Map<_, _> =
             failure.fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
         answer.insert("error".into(), failure.to_string().into());

@@ -7,16 +7,17 @@ use prestage_groth16::format::{self, FormatError, LoadOptions, Note, PointChecks
 use prestage_groth16::{
     AnyKey, Assignment, Circom, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction, Witness,
 };
-use prestage_vram::{Host, WorkerId, host_work};
+use prestage_vram::{Device, Host, WorkerId, host_work};
 use serde::Serialize;
 
 use super::args;
 use super::device::{self, Opened};
 use super::files;
 use super::output::{Failure, Output};
+use super::written;
 use crate::Error;
 use crate::session::{About, Run, prove_in_turn};
-use crate::timeline::{ByCause, Saved, save};
+use crate::timeline::{ByCause, save};
 
 /// What the files of a timeline are called.
 const PICTURES: &str = "prove";
@@ -77,16 +78,8 @@ fn can_write(args: &args::Prove) -> Result<(), Failure> {
     inputs.extend(args.r1cs.as_deref().map(|p| ("--r1cs", p)));
     let mut outputs = vec![("--proof", args.proof.as_path())];
     outputs.extend(args.public.as_deref().map(|p| ("--public", p)));
-    files::can_write(&outputs, &inputs)?;
-    let Some(folder) = args.timeline.as_deref() else { return Ok(()) };
-    files::can_make(folder)?;
-    // A folder that is not there yet holds nothing that could be lost.
-    if folder.is_dir() {
-        let pictures = Saved::at(folder, PICTURES);
-        outputs.extend(pictures.paths().map(|p| ("--timeline", p)));
-        files::can_write(&outputs, &inputs)?;
-    }
-    Ok(())
+    outputs.extend(args.place.script.as_deref().map(|p| ("--script", p)));
+    files::can_save(&outputs, ("--timeline", args.timeline.as_deref(), PICTURES), &inputs)
 }
 
 fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<AnyKey, Failure> {
@@ -124,7 +117,7 @@ fn with_circuit<R: Reduction>(
 
 /// The constraints of a key that carries its rows: those before the rows of the one and of the public wires, which are
 /// the last that name a wire.
-fn constraints_of(key: &ProvingKey<Circom>) -> usize {
+pub(super) fn constraints_of(key: &ProvingKey<Circom>) -> usize {
     let rows = &key.rows().a;
     let used = (0..rows.n_rows()).rev().find(|i| rows.row(*i).next().is_some()).map_or(0, |last| last + 1);
     used.saturating_sub(key.n_public() + 1)
@@ -170,7 +163,9 @@ fn prove<R: Reduction>(
     }
     let [proof] = proofs.as_slice() else { return Err(Failure::new("no proof was made")) };
     format::save_proof(&args.proof, proof)?;
-    // The pictures come after the proof: it is what was asked for, and drawing may fail.
+    // The rest comes after the proof: it is what was asked for, and drawing may fail.
+    let script = args.place.script.as_deref();
+    written::write(script, opened.scribe.as_deref(), PICTURES, prover.device().ledger())?;
     let saved = args
         .timeline
         .as_deref()
@@ -204,6 +199,9 @@ fn prove<R: Reduction>(
         answer.proof
     ));
     if let Some(page) = &answer.timeline {
+        if let Some(complaint) = report.complaint() {
+            out.note(format_args!("{page}: {complaint}"));
+        }
         out.line(format_args!("timeline: {page}"));
     }
     out.json(&answer)

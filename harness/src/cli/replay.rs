@@ -9,8 +9,9 @@ use super::args;
 use super::files;
 use super::output::{Failure, Output};
 use crate::Error;
+use crate::scenario::{Target, TargetError};
 use crate::script::{Failure as StepFailure, Outcome, Refusal, Replay, Script};
-use crate::spec::{DeviceKind, DeviceSpec};
+use crate::spec::DeviceSpec;
 use crate::timeline::{csv, schedule, write_atomic};
 
 #[derive(Debug, Serialize)]
@@ -142,22 +143,13 @@ fn load(name: &str) -> Result<Script, Failure> {
 
 /// The simulated card: a preset, or a description in a file.
 fn card(spec: &DeviceSpec) -> Result<Card, Failure> {
-    let DeviceKind::Sim(name) = &spec.kind else {
-        return Err(Failure::new(format!(
+    match Target::resolve(spec) {
+        Ok(Target::Sim(card)) => Ok(card),
+        Ok(Target::Host(_)) | Err(TargetError::Real { .. }) => Err(Failure::new(format!(
             "a script is replayed on a simulated card, not on {spec}; use --device sim:cascade-16g"
-        )));
-    };
-    let path = Path::new(name);
-    let mut card = if path.extension().is_some_and(|end| end == "toml") {
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::at(name, &e))?;
-        Card::from_toml(&text).map_err(|e| Failure::at(name, &e))?
-    } else {
-        Card::preset(name)?
-    };
-    if let Some(cap) = spec.cap {
-        card.capacity = card.capacity.min(cap);
+        ))),
+        Err(e) => Err(e.into()),
     }
-    Ok(card)
 }
 
 fn proof_of(proof: Option<u32>) -> String {
@@ -165,7 +157,7 @@ fn proof_of(proof: Option<u32>) -> String {
 }
 
 /// What happened, in a sentence or two.
-fn headline(replay: &Replay) -> String {
+pub(super) fn headline(replay: &Replay) -> String {
     let passed = replay.proofs.values().filter(|outcome| matches!(outcome, Outcome::Passed)).count();
     let of = replay.proofs.len();
     let mut text = match replay.refusals.first() {
@@ -205,6 +197,14 @@ fn words(outcome: &Outcome) -> String {
     }
 }
 
+/// What a picture of a replay shows.
+pub(super) fn about(script: &Script, device: &str) -> String {
+    format!(
+        "replay of the script {}  ·  device {device}  ·  no proofs were made: the durations are the script's own",
+        script.name
+    )
+}
+
 /// Writes picture, events and script. There is no report: a report is of proofs that were verified.
 fn save(
     folder: &Path,
@@ -218,10 +218,7 @@ fn save(
     let name: String = script.name.chars().map(plain).collect();
     let name = if name.is_empty() { "script" } else { &name };
     let path = |end: &str| folder.join(format!("{name}.{end}"));
-    let about = format!(
-        "replay of the script {}  ·  device {device}  ·  no proofs were made: the durations are the script's own",
-        script.name
-    );
+    let about = about(script, device);
     write_atomic(&path("csv"), csv(&replay.timeline).as_bytes())?;
     write_atomic(&path("toml"), script.to_toml()?.as_bytes())?;
     let picture = path("svg");

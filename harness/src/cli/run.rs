@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use prestage_groth16::format::{self, LoadOptions};
+use prestage_groth16::format::{self, FormatError, LoadOptions};
 use prestage_groth16::{AnyKey, Assignment, Libsnark, Prover, ProvingKey, R1cs, Reduction, Witness, setup};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
@@ -13,7 +13,10 @@ use prestage_vram::{Bytes, LedgerConfig, Margin};
 use serde::Serialize;
 
 use super::output::{Failure, Output};
+use super::prove::constraints_of;
+use super::{files, written};
 use crate::scenario::{Crew, HostTime, Outcome, Scenario, Synthetic, Target, Wanted, run as prove_all};
+use crate::script::Scribe;
 use crate::session::About;
 use crate::spec::DeviceSpec;
 use crate::timeline::{ByCause, Recorder, Report, save};
@@ -22,6 +25,8 @@ use crate::timeline::{ByCause, Recorder, Report, save};
 const SMALL: u32 = 10;
 /// The same where nothing is scaled.
 const LARGEST_UNASKED: u32 = 14;
+/// What the files of a report are called.
+const PICTURES: &str = "run";
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -44,7 +49,7 @@ pub(super) struct Args {
     device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille [default: 512MiB, or the
     /// card's own]
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = super::args::margin)]
     margin: Option<Margin>,
     /// Proofs to make
     #[arg(long, default_value_t = 10, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -68,6 +73,9 @@ pub(super) struct Args {
     /// Folder for the report: page, pictures, traces, data
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Script of the run to write (.toml), for prestage replay
+    #[arg(long, value_name = "S.toml")]
+    script: Option<PathBuf>,
     /// Answer as JSON on stdout
     #[arg(long)]
     pub(super) json: bool,
@@ -99,6 +107,9 @@ struct Answer {
     proofs_per_minute: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<String>,
+    /// Why the exit status is not 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// A partition without a proof.
@@ -121,6 +132,10 @@ struct Work {
 
 /// Runs the verb.
 pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
+    let inputs = [("--key", &args.key), ("--witness", &args.witness), ("--r1cs", &args.r1cs)];
+    let inputs: Vec<_> = inputs.iter().filter_map(|(name, p)| Some((*name, p.as_deref()?))).collect();
+    let outputs: Vec<_> = args.script.iter().map(|p| ("--script", p.as_path())).collect();
+    files::can_save(&outputs, ("--out", args.out.as_deref(), PICTURES), &inputs)?;
     let target = Target::resolve(&args.device)?;
     if args.scale.is_some() && matches!(target, Target::Host(_)) {
         return Err(Failure::new(
@@ -129,19 +144,28 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     }
     let work = work(args, &target, out)?;
     let recorder = Arc::new(Recorder::new());
+    let (sink, scribe) = written::sink(&recorder, args.script.is_some());
+    let kept = Kept { recorder: &recorder, scribe: scribe.as_deref() };
     let ledger = LedgerConfig {
         margin: args.margin.unwrap_or(target.margin()),
         ahead: args.ahead == "on" && args.workers > 1,
-        sink: recorder.clone(),
+        sink,
         ..LedgerConfig::default()
     };
     match target {
-        Target::Host(config) => on(args, &Target::open_host(&config, ledger)?, work, &recorder, out),
+        Target::Host(config) => on(args, &Target::open_host(&config, ledger)?, work, kept, out),
         Target::Sim(card) => {
             let sim = Target::open_sim(card, args.scale.unwrap_or(work.scale), ledger)?;
-            on(args, &sim, work, &recorder, out)
+            on(args, &sim, work, kept, out)
         }
     }
+}
+
+/// What is kept of the events of a run.
+#[derive(Clone, Copy)]
+struct Kept<'k> {
+    recorder: &'k Recorder,
+    scribe: Option<&'k Scribe>,
 }
 
 /// Makes or loads the circuit and its key.
@@ -163,10 +187,20 @@ fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, Failure> {
     let circuit = synthetic.realise(log, 0)?;
     let key: ProvingKey<Libsnark> = setup(&circuit.r1cs)?;
     let simulated = matches!(target, Target::Sim(_));
+    let scale = 1 << (full - log);
+    // What is charged is the load: the full size, unless another scale or no scale is asked for.
+    let (name, rows) = match (simulated, args.scale) {
+        (true, Some(other)) if other != scale => {
+            (format!("{name} at 2^{log}, {other} times"), circuit.r1cs.n_rows().saturating_mul(other))
+        }
+        (true, _) => (name.clone(), synthetic.counts().rows),
+        (false, _) if log == full => (name.clone(), circuit.r1cs.n_rows()),
+        (false, _) => (format!("{name} at 2^{log}"), circuit.r1cs.n_rows()),
+    };
     Ok(Work {
-        name: if simulated || log == full { name.clone() } else { format!("{name} at 2^{log}") },
-        rows: if simulated { synthetic.counts().rows } else { circuit.r1cs.n_rows() },
-        scale: 1 << (full - log),
+        name,
+        rows,
+        scale,
         host: synthetic.host(),
         key: AnyKey::Libsnark(key),
         r1cs: Some(circuit.r1cs),
@@ -182,16 +216,24 @@ fn from_files(args: &Args) -> Result<Work, Failure> {
     let witness = format::load_witness(witness)?;
     let name = key.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let path = key.display();
-    let key = format::load_proving_key(key, r1cs.as_ref(), &LoadOptions::default())?.value;
-    let rows = match &key {
-        AnyKey::Circom(key) => key.domain_size(),
-        AnyKey::Libsnark(_) if r1cs.is_none() => {
+    let key = format::load_proving_key(key, r1cs.as_ref(), &LoadOptions::default())
+        .map_err(|e| match e {
+            FormatError::NeedsR1cs { .. } => Failure::new(format!("{e}; give it with --r1cs")),
+            e => e.into(),
+        })?
+        .value;
+    let constraints = match (&key, &r1cs) {
+        (_, Some(r1cs)) => r1cs.n_constraints(),
+        (AnyKey::Circom(key), None) => constraints_of(key),
+        (AnyKey::Libsnark(_), None) => {
             return Err(Failure::new(format!(
                 "{path}: this kind of key has no constraints in it: give the circuit with --r1cs"
             )));
         }
-        AnyKey::Libsnark(key) => key.domain_size(),
     };
+    let rows = (constraints as u64).saturating_mul(args.scale.unwrap_or(1));
+    let name =
+        args.scale.filter(|scale| *scale > 1).map_or(name.clone(), |scale| format!("{name}, {scale} times"));
     Ok(Work { name, rows, scale: 1, host: HostTime::default(), key, r1cs, witness })
 }
 
@@ -199,7 +241,7 @@ fn on<D: Ntt + Msm + Crew>(
     args: &Args,
     device: &D,
     work: Work,
-    recorder: &Recorder,
+    kept: Kept<'_>,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let Work { name, rows, host, key, r1cs, witness, .. } = work;
@@ -208,17 +250,17 @@ fn on<D: Ntt + Msm + Crew>(
         (AnyKey::Circom(key), None) => {
             let prover = Prover::new(device, key)?;
             let assignment = |_| Assignment::from_key(&prover, &witness);
-            proved(args, &prover, host, assignment, recorder, about, out)
+            proved(args, &prover, host, assignment, kept, about, out)
         }
         (AnyKey::Circom(key), Some(r1cs)) => {
             let prover = Prover::new(device, key)?;
             let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
-            proved(args, &prover, host, assignment, recorder, about, out)
+            proved(args, &prover, host, assignment, kept, about, out)
         }
         (AnyKey::Libsnark(key), Some(r1cs)) => {
             let prover = Prover::new(device, key)?;
             let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
-            proved(args, &prover, host, assignment, recorder, about, out)
+            proved(args, &prover, host, assignment, kept, about, out)
         }
         (AnyKey::Libsnark(_), None) => Err(Failure::new("this kind of key needs its circuit: --r1cs")),
     }
@@ -255,18 +297,20 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     prover: &Prover<'_, D, R>,
     host: HostTime,
     assignment: impl Fn(u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
-    recorder: &Recorder,
+    kept: Kept<'_>,
     about: About,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let ledger = prover.device().ledger();
     let policy = args.policy.of(prover)?;
     let scenario = Scenario { workers: args.workers, partitions: args.partitions, policy, host };
+    let name = about.circuit.clone();
     let stop = interrupt();
     let outcome = {
         let _progress = out.progress("proving; Ctrl-C ends between two stages and reports");
-        prove_all(prover, &scenario, assignment, recorder, about, &stop)?
+        prove_all(prover, &scenario, assignment, kept.recorder, about, &stop)?
     };
+    written::write(args.script.as_deref(), kept.scribe, &name, ledger)?;
     let Outcome { report, timeline, failed, stopped, .. } = outcome;
     let Some(report) = report else {
         let why = failed.first().map_or_else(
@@ -275,13 +319,20 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
         );
         return Err(Failure::new(why));
     };
-    let saved = args.out.as_deref().map(|folder| save(folder, "run", &report, &timeline)).transpose()?;
+    let saved = args.out.as_deref().map(|folder| save(folder, PICTURES, &report, &timeline)).transpose()?;
     let page = saved.map(|saved| saved.page.display().to_string());
     let (reading, level) = (ledger.reading(), ledger.level());
     let plan = report.plans.first();
+    let proofs = report.verified.proofs();
+    let wrong = match failed.len() {
+        0 if stopped > 0 => Some(format!("stopped: {proofs} of {} partitions proved", args.partitions)),
+        // Whatever else is right, an account of time with a hole in it is not.
+        0 => report.complaint(),
+        n => Some(format!("{n} of {} partitions failed", args.partitions)),
+    };
     let answer = Answer {
         verified: true,
-        proofs: report.verified.proofs(),
+        proofs,
         partitions: args.partitions,
         workers: args.workers,
         device: report.key.device.clone(),
@@ -306,19 +357,14 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
         idle_ns: *report.times.idle(),
         proofs_per_minute: report.proofs_per_minute,
         report: page,
+        error: wrong.clone(),
     };
     show(&answer, &report, out);
     out.json(&answer)?;
     if let Some(first) = failed.first() {
         out.note(format_args!("partition {}: {}", first.partition, first.error));
     }
-    if stopped > 0 {
-        out.note(format_args!("stopped: {} of {} partitions proved", answer.proofs, args.partitions));
-    }
-    match failed.len() {
-        0 => Ok(()),
-        n => Err(Failure::new(format!("{n} of {} partitions failed", args.partitions))),
-    }
+    wrong.map_or(Ok(()), |wrong| Err(Failure::new(wrong)))
 }
 
 fn show(answer: &Answer, report: &Report, out: &mut Output) {

@@ -1,6 +1,6 @@
 //! The timeline as comma-separated values (RFC 4180): one line per event, and one per idle piece.
 
-use prestage_vram::{Bytes, Event, Nanos, Track};
+use prestage_vram::{Bytes, Event, Nanos};
 
 use super::Timeline;
 use super::trace::wait_name;
@@ -21,7 +21,7 @@ pub fn csv(timeline: &Timeline) -> String {
         match event {
             Event::Span(span) => table.line(&[
                 ("kind", "span".into()),
-                ("what", track_name(span.track).into()),
+                ("what", span.track.name().into()),
                 ("worker", span.worker.0.to_string()),
                 ("name", span.name.to_string()),
                 ("start_ns", at(span.start)),
@@ -73,20 +73,6 @@ pub fn csv(timeline: &Timeline) -> String {
         ]);
     }
     table.text
-}
-
-/// The name of a track.
-pub(super) fn track_name(track: Track) -> &'static str {
-    match track {
-        Track::Compute => "compute",
-        Track::Upload => "upload",
-        Track::Download => "download",
-        Track::Host => "host",
-        Track::Memory => "memory",
-        Track::Launch => "launch",
-        Track::Held => "held",
-        _ => "other",
-    }
 }
 
 struct Table {

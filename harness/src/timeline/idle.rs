@@ -53,14 +53,14 @@ impl IdleCause {
         }
     }
 
-    /// What the card waited for, in words.
+    /// What the device waited for, in words.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Alloc => "memory was allocated, freed or waited for",
-            Self::Transfer => "data was on its way to or from the card",
+            Self::Transfer => "data was on its way to or from the device",
             Self::Sync => "the host waited for results before handing over more work",
-            Self::Host => "the host computed and nothing was queued for the card",
+            Self::Host => "the host computed and nothing was queued for the device",
             Self::Turn => "the next worker waited for its turn",
             Self::Launch => "work was handed over and had not started yet",
             Self::Unattributed => "no recorded event explains it",

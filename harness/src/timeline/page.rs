@@ -4,33 +4,39 @@ use std::fmt::Write;
 
 use prestage_vram::{Bytes, Nanos};
 
+use super::part::comparable;
 use super::plot::figure::{grouped, headline, rate, subtitle, tiles};
 use super::plot::palette::{self, WORK};
 use super::plot::panels::{causes_of, neighbours, range};
 use super::plot::scale::{percent, time};
 use super::plot::vector::escape;
-use super::plot::{chart, palette::Ink};
-use super::{IdleCause, Report, Timeline};
+use super::plot::{chart, charts, palette::Ink, turn};
+use super::{Chapter, Difference, IdleCause, Part, RefusalNote, Report, Timeline};
 use crate::Error;
 
 pub(super) const STYLE: &str = include_str!("page.css");
 
-/// A page with one or several timelines under each other on one axis of time, each with its name. Several that
-/// measure the same load are compared in a table first.
+/// A page with one or several runs of one load, each with its name. Several are drawn under each other on one axis of
+/// time and compared in a table first.
 ///
 /// # Errors
 /// [`Error::Draw`]; [`Error::Incomparable`] when the loads or the numbers of proofs differ.
 pub fn page(title: &str, runs: &[(&str, &Report, &Timeline)]) -> Result<String, Error> {
-    if let Some(((_, first, _), rest)) = runs.split_first() {
-        rest.iter().try_for_each(|(_, report, _)| first.comparable(report))?;
-    }
-    let span = runs.iter().map(|(_, report, _)| report.times.wall().get()).max().unwrap_or(0);
+    let parts: Vec<Part<'_>> =
+        runs.iter().map(|&(name, report, timeline)| Part::Run { name, report, timeline }).collect();
+    story(title, &[Chapter { heading: None, words: "", parts: &parts }])
+}
+
+/// A page in chapters. The timelines of a chapter are drawn first, under each other on one axis of time, then what is to
+/// be said of each run. A schedule that proves nothing has its lanes, its memory and its refusals, and no figures.
+///
+/// # Errors
+/// As [`page`], for the runs of each chapter.
+pub fn story(title: &str, chapters: &[Chapter<'_>]) -> Result<String, Error> {
+    chapters.iter().try_for_each(|chapter| comparable(chapter.parts))?;
     let mut out = opening(title, STYLE);
-    if runs.len() > 1 {
-        comparison(&mut out, runs);
-    }
-    for (name, report, timeline) in runs {
-        run(&mut out, name, report, timeline, span, runs.len() > 1)?;
+    for chapter in chapters {
+        self::chapter(&mut out, title, chapter)?;
     }
     out += CLOSING;
     Ok(out)
@@ -52,40 +58,85 @@ pub(super) fn opening(title: &str, style: &str) -> String {
     )
 }
 
+fn chapter(out: &mut String, title: &str, chapter: &Chapter<'_>) -> Result<(), Error> {
+    if let Some(heading) = chapter.heading {
+        put!(out, "<h2 class=\"chapter\">{}</h2>\n", escape(heading));
+    }
+    if !chapter.words.is_empty() {
+        put!(out, "<p class=\"words\">{}</p>\n", escape(chapter.words));
+    }
+    let several = chapter.parts.len() > 1;
+    if several {
+        let name = chapter.heading.unwrap_or(title);
+        put!(out, "<figure>\n{}</figure>\n", charts(name, chapter.parts)?);
+    }
+    let reports = || chapter.parts.iter().filter_map(|part| part.report().map(|r| (part.name(), r)));
+    if reports().count() > 1 {
+        comparison(out, &reports().collect::<Vec<_>>());
+    }
+    for part in chapter.parts {
+        match part {
+            Part::Run { name, report, timeline } => run(out, name, report, timeline, several)?,
+            Part::Schedule { name, headline, about, .. } => {
+                put!(out, "<section class=\"run\">\n<h2>{}</h2>\n", escape(name));
+                put!(out, "<p class=\"headline alarm\">{}</p>\n", escape(headline));
+                put!(out, "<p class=\"subtitle\">{}</p>\n<div class=\"panels\">\n", escape(about));
+                refused(out, &part.account().1);
+                *out += "</div>\n</section>\n";
+            }
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn swatch(ink: Ink, idle: bool) -> String {
     let kind = if idle { "swatch idle" } else { "swatch" };
     format!("<span class=\"{kind}\" style=\"--c:{}\"></span>", ink.hex())
 }
 
-/// Rows of figures, one column per run.
-fn comparison(out: &mut String, runs: &[(&str, &Report, &Timeline)]) {
+/// Rows of figures, one column per run; of two, what they differ in.
+fn comparison(out: &mut String, runs: &[(&str, &Report)]) {
     *out += "<section>\n<h2>Comparison</h2>\n<table class=\"compare\">\n<thead><tr><th></th>";
-    for (name, _, _) in runs {
+    for (name, _) in runs {
         put!(out, "<th>{}</th>", escape(name));
+    }
+    if let [(_, left), (_, right)] = runs
+        && let Ok(difference) = Difference::new(left, right)
+    {
+        *out += "<th>difference</th></tr></thead>\n<tbody>\n";
+        for row in difference.rows(left, right) {
+            let mark = row.cause.map_or_else(String::new, |cause| swatch(palette::of(cause), true));
+            put!(
+                out,
+                "<tr><th>{mark}{}</th><td>{}</td><td>{}</td><td><b>{}</b></td></tr>\n",
+                escape(&row.name),
+                escape(&row.left),
+                escape(&row.right),
+                escape(&row.change)
+            );
+        }
+        *out += "</tbody>\n</table>\n</section>\n";
+        return;
     }
     *out += "</tr></thead>\n<tbody>\n";
     let mut row = |name: &str, cell: &dyn Fn(&Report) -> String| {
         put!(out, "<tr><th>{name}</th>");
-        for (_, report, _) in runs {
+        for (_, report) in runs {
             put!(out, "<td>{}</td>", escape(&cell(report)));
         }
         *out += "</tr>\n";
     };
-    let base = runs.first().map_or(0.0, |(_, report, _)| report.times.wall().as_ms());
-    row("wall time", &|r| time(r.times.wall()));
-    row("against the first", &|r| {
-        if base > 0.0 { format!("{:.2} ×", r.times.wall().as_ms() / base) } else { "–".to_owned() }
-    });
-    row("proofs per minute", &|r| rate(r.proofs_per_minute));
+    row("wall", &|r| time(r.times.wall()));
     let share = |r: &Report, t: Nanos| format!("{} · {}", percent(r.times.percent(t)), time(t));
     row("busy", &|r| share(r, r.times.busy()));
-    row("held", &|r| share(r, r.times.held()));
     for cause in IdleCause::ALL {
-        if runs.iter().any(|(_, r, _)| r.times.idle().get(cause) > Nanos::ZERO) {
+        if runs.iter().any(|(_, r)| r.times.idle().get(cause) > Nanos::ZERO) {
             let name = format!("{}idle: {}", swatch(palette::of(cause), true), cause.name());
             row(&name, &|r| share(r, r.times.idle().get(cause)));
         }
     }
+    row("held", &|r| share(r, r.times.held()));
+    row("proofs per minute", &|r| rate(r.proofs_per_minute));
     row("peak memory", &|r| Bytes::new(r.peak_bytes).to_string());
     row("refusals", &|r| r.refusals.len().to_string());
     *out += "</tbody>\n</table>\n</section>\n";
@@ -96,11 +147,10 @@ fn run(
     name: &str,
     report: &Report,
     timeline: &Timeline,
-    span: u64,
-    named: bool,
+    among_others: bool,
 ) -> Result<(), Error> {
     *out += "<section class=\"run\">\n";
-    if named {
+    if among_others {
         put!(out, "<h2>{}</h2>\n", escape(name));
     }
     put!(out, "<p class=\"headline\">{}</p>\n", escape(&headline(report)));
@@ -114,7 +164,11 @@ fn run(
     }
     *out += "</dl>\n";
     wall_bar(out, report);
-    put!(out, "<figure>\n{}</figure>\n", chart(report, timeline, span)?);
+    // Among others its lanes are drawn with theirs.
+    let figure = if among_others { turn(report, timeline)? } else { Some(chart(report, timeline)?) };
+    if let Some(figure) = figure {
+        put!(out, "<figure>\n{figure}</figure>\n");
+    }
     *out += "<div class=\"panels\">\n";
     causes(out, report);
     longest(out, report);
@@ -148,7 +202,7 @@ fn wall_bar(out: &mut String, report: &Report) {
     for (name, t, ink, idle) in parts {
         put!(out, "<li>{}{name} <b>{}</b></li>", swatch(ink, idle), percent(times.percent(t)));
     }
-    *out += "<li class=\"note\">striped: the card is idle</li></ul>\n";
+    *out += "<li class=\"note\">striped: idle</li></ul>\n";
 }
 
 fn causes(out: &mut String, report: &Report) {
@@ -187,7 +241,7 @@ fn causes(out: &mut String, report: &Report) {
 fn longest(out: &mut String, report: &Report) {
     *out += "<div class=\"panel\">\n<h3>The longest gaps</h3>\n";
     if report.longest.is_empty() {
-        *out += "<p>None: the card was never idle.</p>\n</div>\n";
+        *out += "<p>None: it was never idle.</p>\n</div>\n";
         return;
     }
     *out += "<table>\n<thead><tr><th></th><th class=\"n\">length</th><th class=\"n\">at</th><th>cause</th>\
@@ -266,19 +320,25 @@ fn memory(out: &mut String, report: &Report) {
         }
         *out += "</tbody>\n</table>\n</div>\n";
     }
-    if !report.refusals.is_empty() {
-        *out += "<div class=\"panel wide\">\n<h3>Refused requests for memory</h3>\n<table>\n<thead><tr>\
-                 <th class=\"n\">at</th><th>what</th></tr></thead>\n<tbody>\n";
-        for refusal in &report.refusals {
-            put!(
-                out,
-                "<tr><td class=\"n\">{}</td><td>{}</td></tr>\n",
-                time(Nanos::new(refusal.at_ns)),
-                escape(&refusal.message)
-            );
-        }
-        *out += "</tbody>\n</table>\n</div>\n";
+    refused(out, &report.refusals);
+}
+
+/// Every request for memory that was refused; nothing where there is none.
+fn refused(out: &mut String, refusals: &[RefusalNote]) {
+    if refusals.is_empty() {
+        return;
     }
+    *out += "<div class=\"panel wide\">\n<h3>Refused requests for memory</h3>\n<table>\n<thead><tr>\
+             <th class=\"n\">at</th><th>what</th></tr></thead>\n<tbody>\n";
+    for refusal in refusals {
+        put!(
+            out,
+            "<tr><td class=\"n\">{}</td><td>{}</td></tr>\n",
+            time(Nanos::new(refusal.at_ns)),
+            escape(&refusal.message)
+        );
+    }
+    *out += "</tbody>\n</table>\n</div>\n";
 }
 
 fn parameters(out: &mut String, report: &Report) {

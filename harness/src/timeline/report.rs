@@ -276,6 +276,18 @@ impl Report {
         }
     }
 
+    /// Whether the times, gaps and rates are those of these spans and waits, and the peak that of the memory.
+    pub(super) fn follows_from(&self, timeline: &Timeline) -> Result<(), Error> {
+        let again = Self::new(self.key.clone(), self.verified, timeline);
+        let equal = [
+            ("its times", self.times == again.times),
+            ("its gaps", self.longest == again.longest && self.histogram == again.histogram),
+            ("its proofs per minute", self.proofs_per_minute.to_bits() == again.proofs_per_minute.to_bits()),
+            ("its peak", self.peak_bytes == peak(&self.memory)),
+        ];
+        equal.into_iter().find(|(_, same)| !same).map_or(Ok(()), |(what, _)| Err(Error::Tampered { what }))
+    }
+
     /// The report as JSON, indented.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ impl Saved {
 pub fn save(folder: &Path, name: &str, report: &Report, timeline: &Timeline) -> Result<Saved, Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
     let files = Saved::at(folder, name);
-    write_atomic(&files.report, report.to_json()?.as_bytes())?;
+    write_atomic(&files.report, report.to_json_with(timeline)?.as_bytes())?;
     write_atomic(&files.trace, trace(report, timeline).as_bytes())?;
     write_atomic(&files.csv, csv(timeline).as_bytes())?;
     write_atomic(&files.svg, svg(report, timeline)?.as_bytes())?;

@@ -12,6 +12,8 @@ fn the_demo_says_what_it_did() {
     let ran = run!(work, "demo", "--log-size", "6", "--out", "d");
     let text = ran.done();
     for word in [
+        "before, as the original did: bc of 8.00 GiB was refused to worker 1 for proof 1",
+        "after, as prestage does: 6 of 6 proofs verified, 0 refusals",
         "62 constraints",
         "host (taken by auto)",
         "3 staged and 3 unstaged, equal byte for byte",
@@ -26,7 +28,23 @@ fn the_demo_says_what_it_did() {
     }
     let page = fs::read_to_string(work.path("d/index.html")).unwrap();
     assert!(page.contains("Comparison") && page.contains("unstaged"));
-    for name in ["staged", "unstaged"] {
+    // Before and after come first, on one axis, and only what was proved has figures.
+    let first = page.split("<figure>").nth(1).unwrap().split("</figure>").next().unwrap().trim();
+    let document = roxmltree::Document::parse(first).unwrap();
+    let shown: Vec<_> =
+        document.descendants().filter(roxmltree::Node::is_text).filter_map(|n| n.text()).collect();
+    for words in
+        ["Before, as the original did", "After, as prestage does", "stopped here", "a request was refused"]
+    {
+        assert!(shown.contains(&words), "{words}");
+    }
+    assert!(shown.iter().any(|t| t.starts_with("refused: 8.00 GiB for bc, 5.95 GiB free")));
+    assert_eq!(shown.iter().filter(|t| t.contains("proofs per minute")).count(), 1);
+    assert_eq!(page.matches("<dl class=\"tiles\">").count(), 3, "after, staged, unstaged");
+    for name in ["before.svg", "before.csv", "before-after.svg"] {
+        assert!(work.path(&format!("d/{name}")).exists(), "{name}");
+    }
+    for name in ["staged", "unstaged", "after"] {
         for end in ["csv", "html", "json", "png", "svg", "trace.json"] {
             assert!(work.path(&format!("d/{name}.{end}")).exists(), "{name}.{end}");
         }
@@ -42,6 +60,7 @@ fn t2_the_answer_as_json_adds_up() {
     let answer = ran.json();
     let expected = [
         "busy_ns",
+        "card",
         "constraints",
         "device",
         "idle_ns",
@@ -70,6 +89,16 @@ fn t2_the_answer_as_json_adds_up() {
         assert_eq!(report.key.device, "host@2GiB");
         assert_eq!(report.parameters["margin"], "50 permille");
     }
+    let card = &answer["card"];
+    assert_eq!((&card["device"], &card["before"]["refusals"]), (&"sim:cascade-16g".into(), &2.into()));
+    assert!(card["before"]["refused"].as_str().unwrap().starts_with("refused 8.00 GiB for bc (worker 1"));
+    assert_eq!(
+        keys(&card["before"]),
+        ["peak_bytes", "refusals", "refused", "script"],
+        "a replay has no times"
+    );
+    assert_eq!((&card["after"]["proofs"], &card["after"]["refusals"]), (&6.into(), &0.into()));
+    adds_up(&card["after"]);
     assert_eq!(answer["wall_ns"], runs[0]["wall_ns"]);
     let page = answer["report"].as_str().unwrap();
     assert!(page.starts_with('/') && fs::read_to_string(page).unwrap().ends_with("</html>\n"));

@@ -4,12 +4,15 @@
 mod command;
 
 mod circuits;
+mod compare;
 mod demo;
 mod doctor;
+mod interrupt;
 mod keys;
 mod kill;
 mod manifest;
 mod outputs;
+mod scenarios;
 mod session;
 mod usage;
 mod witness;

@@ -6,7 +6,7 @@ use crate::command::{Work, run};
 fn no_verb_shows_help_and_is_wrong_usage() {
     let ran = Work::new().run(&[]);
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""));
-    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay"] {
+    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay", "plan", "run", "compare"] {
         assert!(ran.stderr.contains(&format!("\n  {verb} ")), "{verb}: {}", ran.stderr);
     }
 }
@@ -19,9 +19,13 @@ fn help_and_version_are_answers() {
     for word in ["Exit status: 0", "PRESTAGE_CACHE_DIR", "verify"] {
         assert!(help.done().contains(word), "{word}");
     }
-    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay"] {
+    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay", "plan", "run", "compare"] {
         assert!(run!(work, verb, "--help").done().contains("--json"), "{verb}");
     }
+    for verb in ["demo", "prove", "plan", "run", "replay"] {
+        assert!(run!(work, verb, "--help").done().contains("sim:PATH.toml"), "{verb}");
+    }
+    assert!(run!(work, "prove", "--help").done().contains("only with --r1cs"));
     // What the help says is accepted, is.
     let help = run!(work, "prove", "--help");
     assert!(help.done().contains("chunked:K") && help.done().contains("a-then-bc"));
@@ -48,7 +52,10 @@ fn wrong_arguments_are_one_line_and_status_two() {
         ("--device", "host@", "names no device"),
         ("--device", "cuda:-1", "names no device"),
         ("--margin", "lots", "lots"),
-        ("--margin", "70000permille", "70000permille"),
+        ("--margin", "lots", "50permille"),
+        ("--margin", "70000permille", "50permille"),
+        ("--margin", "1001permille", "more than the whole device"),
+        ("--device", "sim:", "sim:PATH.toml"),
     ] {
         let line = with(&[flag, bad]);
         assert!(line.contains(says) && line.contains(flag), "{flag} {bad}: {line}");

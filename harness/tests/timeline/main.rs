@@ -7,3 +7,4 @@ mod pictures;
 mod report;
 mod synthetic;
 mod text;
+mod together;

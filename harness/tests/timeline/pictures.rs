@@ -9,7 +9,7 @@ use roxmltree::{Document, Node};
 
 use crate::synthetic::{level, porep_report, refusal, report, span, wait};
 
-fn keep(name: &str, bytes: &[u8]) {
+pub(crate) fn keep(name: &str, bytes: &[u8]) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(folder.join(name), bytes).unwrap();
 }
@@ -178,7 +178,9 @@ fn the_page_needs_nothing_from_outside() {
     }
     let addresses: Vec<&str> = html.match_indices("http").map(|(i, _)| &html[i..i + 26]).collect();
     assert!(addresses.iter().all(|a| *a == "http://www.w3.org/2000/svg"), "{addresses:?}");
-    assert_eq!(html.matches("<svg").count(), 2);
+    // Both on one axis, then one turn of each.
+    assert_eq!(html.matches("<svg").count(), 3);
+    assert_eq!(one.matches("<svg").count(), 1);
     assert!(html.contains("<h2>Comparison</h2>"));
     assert!(!one.contains("<h2>Comparison</h2>"));
     for inner in html.split("<figure>").skip(1) {
@@ -191,19 +193,14 @@ fn runs_on_one_page_have_one_axis() {
     let (long, a) = report(vec![span(Track::Compute, 0, "k", 0, 4_000_000)]);
     let (short, b) = report(vec![span(Track::Compute, 0, "k", 500, 2_000_500)]);
     let html = page("t", &[("long", &long, &a), ("short", &short, &b)]).unwrap();
-    let widths: Vec<f64> = html
-        .split("<figure>")
-        .skip(1)
-        .map(|inner| {
-            let svg = inner.split("</figure>").next().unwrap().trim();
-            let document = Document::parse(svg).unwrap();
-            let bar = document.descendants().find(|n| {
-                n.tag_name().name() == "rect"
-                    && n.first_element_child().and_then(|t| t.text()).is_some_and(|t| t.starts_with("k · "))
-            });
-            bar.unwrap().attribute("width").unwrap().parse().unwrap()
-        })
-        .collect();
+    let figure = html.split("<figure>").nth(1).unwrap().split("</figure>").next().unwrap().trim();
+    let document = Document::parse(figure).unwrap();
+    let bars = document.descendants().filter(|n| {
+        n.tag_name().name() == "rect"
+            && n.first_element_child().and_then(|t| t.text()).is_some_and(|t| t.starts_with("k · "))
+    });
+    let widths: Vec<f64> = bars.map(|bar| bar.attribute("width").unwrap().parse().unwrap()).collect();
+    assert_eq!(widths.len(), 2);
     assert!((widths[0] - 2.0 * widths[1]).abs() < 1.5, "{widths:?}");
 }
 

@@ -122,7 +122,7 @@ fn the_table_for_a_terminal() {
         report(vec![span(Track::Compute, 0, "k", 0, 750_000), span(Track::Host, 0, "h", 0, 1_000_000)]);
     let lines = [
         "busy            750 µs    75.0 %   a kernel ran",
-        "host            250 µs    25.0 %   the host computed and nothing was queued for the card",
+        "host            250 µs    25.0 %   the host computed and nothing was queued for the device",
         "wall           1.00 ms   100.0 %",
         "held              0 ns       0 %   someone had the turn",
     ];

@@ -7,8 +7,9 @@ use super::palette::{self, ALARM, GRID, Ink, MUTED, TEXT, WORK};
 use super::scale::{decimal_step, in_unit, percent, time, unit_for};
 use super::scene::{Scene, Type};
 use super::{gantt, memory, panels};
+use crate::timeline::part::longest;
 use crate::timeline::report::{Account, refusals, samples};
-use crate::timeline::{IdleCause, Report, Timeline};
+use crate::timeline::{Chapter, IdleCause, Part, Report, Timeline};
 
 /// Width of the picture and its margins.
 pub(super) const WIDTH: f64 = 1400.0;
@@ -75,7 +76,12 @@ impl Axis {
     }
 }
 
-/// In one or two sentences: how much of the time the card computed, and what it waited for.
+/// What a device is called in a sentence.
+fn noun(device: &str) -> &'static str {
+    if device == "host" || device.starts_with("host@") { "CPU" } else { "card" }
+}
+
+/// In one or two sentences: how much of the time the device computed, and what it waited for.
 pub(in crate::timeline) fn headline(report: &Report) -> String {
     let times = &report.times;
     let wall = times.wall();
@@ -83,7 +89,7 @@ pub(in crate::timeline) fn headline(report: &Report) -> String {
         return "Nothing was recorded.".to_owned();
     }
     let busy = times.percent(times.busy());
-    let mut text = format!("The card was busy {} of {}.", percent(busy), time(wall));
+    let mut text = format!("The {} was busy {} of {}.", noun(&report.key.device), percent(busy), time(wall));
     let mut causes: Vec<(IdleCause, f64)> =
         times.idle().iter().map(|(cause, t)| (cause, times.percent(t))).filter(|(_, p)| *p > 0.0).collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -247,12 +253,12 @@ fn wall_bar(scene: &mut Scene, report: &Report, fonts: &Fonts, top: f64) -> f64 
         key += 20.0 + fonts.width(&label, 12.5, false) + 26.0;
     }
     if !causes.is_empty() {
-        scene.text(RIGHT, top + 44.5, "striped: the card is idle", Type::new(12.0, MUTED).right());
+        scene.text(RIGHT, top + 44.5, "striped: idle", Type::new(12.0, MUTED).right());
     }
     top + 58.0
 }
 
-/// Lanes, axis, memory; returns where it ends.
+/// Lanes, axis, memory, and one turn enlarged; returns where it ends.
 fn lanes_and_memory(
     scene: &mut Scene,
     report: &Report,
@@ -266,16 +272,26 @@ fn lanes_and_memory(
     let bottom = gantt::legend(scene, timeline, fonts, bottom + 40.0);
     let bottom = memory::draw(scene, report.account(), axis, fonts, bottom + 24.0);
     match one_turn(timeline, axis.first) {
-        Some((turn, axis)) => {
-            let (from, to) = (turn.start.since(axis.first), turn.end.since(axis.first));
-            let text = format!("One turn, enlarged: {}, from {} to {}", turn.worker, time(from), time(to));
-            scene.text(LANES, bottom + 34.0, text, Type::new(13.5, TEXT).bold());
-            let bottom = gantt::draw(scene, &report.longest, timeline, axis, fonts, bottom + 72.0);
-            axis.draw(scene, bottom);
-            bottom + 20.0
-        }
+        Some(turn) => enlarged(scene, report, timeline, turn, fonts, bottom + 34.0),
         None => bottom,
     }
+}
+
+/// The lanes during one turn, under a line that says which; returns where they end.
+fn enlarged(
+    scene: &mut Scene,
+    report: &Report,
+    timeline: &Timeline,
+    (turn, axis): (&Span, Axis),
+    fonts: &Fonts,
+    top: f64,
+) -> f64 {
+    let (from, to) = (turn.start.since(axis.first), turn.end.since(axis.first));
+    let text = format!("One turn, enlarged: {}, from {} to {}", turn.worker, time(from), time(to));
+    scene.text(LANES, top, text, Type::new(13.5, TEXT).bold());
+    let bottom = gantt::draw(scene, &report.longest, timeline, axis, fonts, top + 38.0);
+    axis.draw(scene, bottom);
+    bottom + 20.0
 }
 
 /// Of a run with many turns the middle one, with an axis for it and a little of what is around it: there the phases
@@ -319,6 +335,83 @@ pub(super) fn schedule(headline: &str, about: &str, timeline: &Timeline, fonts: 
     let bottom = gantt::legend(&mut scene, timeline, fonts, bottom + 40.0);
     scene.height = memory::draw(&mut scene, account, axis, fonts, bottom + 24.0) + 20.0;
     scene
+}
+
+/// One part among several: its name, what came of it, lanes and memory. Returns where it ends.
+fn part(scene: &mut Scene, part: &Part<'_>, span: u64, fonts: &Fonts, top: f64) -> f64 {
+    let timeline = part.timeline();
+    let axis = Axis { first: timeline.extent().0, from: 0, span };
+    let (says, about) = match part {
+        Part::Run { report, .. } => (headline(report), subtitle(report)),
+        Part::Schedule { headline, about, .. } => ((*headline).to_owned(), (*about).to_owned()),
+    };
+    scene.text(LEFT, top, part.name(), Type::new(17.0, TEXT).bold());
+    let refused = part.account().1.len();
+    let ink = if refused > 0 { ALARM } else { TEXT };
+    let (text, size) = fit(fonts, &says, 15.0, true, RIGHT - LEFT);
+    scene.text(LEFT, top + 22.0, text, Type::new(size, ink).bold());
+    let mut about = about;
+    if let Some(report) = part.report() {
+        let (rate, peak) = (rate(report.proofs_per_minute), prestage_vram::Bytes::new(report.peak_bytes));
+        about = format!("{rate} proofs per minute  ·  peak {peak}  ·  {refused} refusals  ·  {about}");
+    }
+    let (text, size) = fit(fonts, &about, 12.5, false, RIGHT - LEFT);
+    scene.text(LEFT, top + 42.0, text, Type::new(size, MUTED));
+    let longest = part.report().map_or(&[][..], |report| &report.longest);
+    let lanes = top + if longest.is_empty() { 56.0 } else { 80.0 };
+    let bottom = gantt::draw(scene, longest, timeline, axis, fonts, lanes);
+    axis.draw(scene, bottom);
+    let end = axis.x_of(part.span().get());
+    if refused > 0 && part.report().is_none() && RIGHT - end > 180.0 {
+        scene.text(end + 10.0, lanes + 22.0, "stopped here", Type::new(15.0, ALARM).bold());
+    }
+    let (memory, refusals) = part.account();
+    let account = Account::new(&memory, &refusals, part.span());
+    let bottom = gantt::legend(scene, timeline, fonts, bottom + 40.0);
+    memory::draw(scene, account, axis, fonts, bottom + 20.0)
+}
+
+/// Several timelines under each other on one axis, `span` nanoseconds long.
+pub(super) fn combined(title: &str, parts: &[Part<'_>], span: u64, fonts: &Fonts) -> Scene {
+    let mut scene = Scene::new(WIDTH, title.to_owned());
+    let mut top = 28.0;
+    for (i, each) in parts.iter().enumerate() {
+        if i > 0 {
+            scene.line(vec![(LEFT, top - 30.0), (RIGHT, top - 30.0)], GRID, 1.0);
+        }
+        top = part(&mut scene, each, span, fonts, top) + 56.0;
+    }
+    scene.height = top - 36.0;
+    scene
+}
+
+/// The picture of a chapter: heading and words, then as [`combined`], then the differences where two runs are compared.
+pub(super) fn together(chapter: &Chapter<'_>, fonts: &Fonts) -> Scene {
+    let Chapter { heading, words, parts } = *chapter;
+    let title = heading.unwrap_or_default();
+    let mut scene = Scene::new(WIDTH, title.to_owned());
+    let (text, size) = fit(fonts, title, 20.0, true, RIGHT - LEFT);
+    scene.text(LEFT, 36.0, text, Type::new(size, TEXT).bold());
+    let (text, size) = fit(fonts, words, 13.5, false, RIGHT - LEFT);
+    scene.text(LEFT, 60.0, text, Type::new(size, TEXT));
+    let span = longest(parts);
+    let mut top = if words.is_empty() { 74.0 } else { 96.0 };
+    for each in parts {
+        top = part(&mut scene, each, span, fonts, top) + 44.0;
+    }
+    if let [Part::Run { name: a, report: left, .. }, Part::Run { name: b, report: right, .. }] = parts {
+        top = panels::differences(&mut scene, (a, left), (b, right), fonts, top) + 34.0;
+    }
+    scene.height = top - 14.0;
+    scene
+}
+
+/// One turn of a run with many, alone.
+pub(super) fn turn(report: &Report, timeline: &Timeline, fonts: &Fonts) -> Option<Scene> {
+    let found = one_turn(timeline, timeline.extent().0)?;
+    let mut scene = Scene::new(WIDTH, format!("{}: one turn", report.key.scenario));
+    scene.height = enlarged(&mut scene, report, timeline, found, fonts, 24.0) + 8.0;
+    Some(scene)
 }
 
 /// Lanes and memory over `span` nanoseconds.

@@ -72,8 +72,70 @@ fn idle_cause(cause: Cause) -> IdleCause {
     }
 }
 
+/// The kernels and copies of one worker, by their start.
+struct Own<'t> {
+    spans: Vec<&'t Span>,
+    longest: Nanos,
+}
+
+impl<'t> Own<'t> {
+    fn of(timeline: &'t Timeline, worker: WorkerId) -> Self {
+        let on_device = |span: &&Span| matches!(span.track, Track::Compute | Track::Upload | Track::Download);
+        let spans: Vec<&Span> = timeline.spans().filter(|s| s.worker == worker).filter(on_device).collect();
+        let longest = spans.iter().map(|s| s.end.since(s.start)).max().unwrap_or_default();
+        Self { spans, longest }
+    }
+
+    /// Those that run at some time in an interval: binary search, then as many as can reach into it.
+    fn during(&self, start: Nanos, end: Nanos) -> impl Iterator<Item = &&'t Span> {
+        let before = self.spans.partition_point(|s| s.start + self.longest <= start);
+        let after = self.spans.partition_point(|s| s.start < end).max(before);
+        self.spans.get(before..after).unwrap_or_default().iter().filter(move |s| s.end > start)
+    }
+}
+
+/// What a worker waits for, as it is drawn: the recorded cause, but while its own kernels run and its own copies do not,
+/// it is results that it waits for, however they come back. Idle time has the recorded cause: no kernel runs then.
+fn wait_bars(own: &Own<'_>, worker: WorkerId, cause: Cause, (start, end): (Nanos, Nanos)) -> Vec<Bar> {
+    let bar = |start: Nanos, end: Nanos, computes: bool| {
+        let (what, ink) = match computes {
+            true => ("compute", WORK[0]),
+            false => (wait_name(cause), palette::of(idle_cause(cause))),
+        };
+        let tip = format!("{worker} waits: {what} · {}", time(end.since(start)));
+        Bar { start, end, name: format!("wait: {what}"), ink, wait: true, tip }
+    };
+    if !matches!(cause, Cause::Transfer | Cause::Sync) {
+        return vec![bar(start, end, false)];
+    }
+    let mut edges: Vec<(Nanos, bool, bool)> = Vec::new();
+    for span in own.during(start, end) {
+        let computes = span.track == Track::Compute;
+        edges.push((span.start.max(start), computes, true));
+        edges.push((span.end.min(end), computes, false));
+    }
+    edges.push((end, true, false));
+    edges.sort_unstable_by_key(|(at, _, _)| *at);
+    let (mut kernels, mut copies, mut from) = (0_i64, 0_i64, start);
+    let results = |kernels, copies| kernels > 0 && (copies == 0 || cause == Cause::Sync);
+    let mut bars: Vec<Bar> = Vec::new();
+    for (at, computes, opens) in edges {
+        if at > from {
+            let next = bar(from, at, results(kernels, copies));
+            match bars.last_mut().filter(|last| last.name == next.name) {
+                Some(last) => *last = bar(last.start, at, results(kernels, copies)),
+                None => bars.push(next),
+            }
+            from = at;
+        }
+        *(if computes { &mut kernels } else { &mut copies }) += if opens { 1 } else { -1 };
+    }
+    bars
+}
+
 fn worker_lane(timeline: &Timeline, worker: WorkerId) -> Lane {
     let (mut bars, mut held) = (Vec::new(), Vec::new());
+    let own = Own::of(timeline, worker);
     for event in timeline.events() {
         match event {
             Event::Span(span) if span.worker == worker => match span.track {
@@ -82,14 +144,9 @@ fn worker_lane(timeline: &Timeline, worker: WorkerId) -> Lane {
                 Track::Held => held.push((span.start, span.end)),
                 _ => {}
             },
-            Event::Wait { worker: w, cause, start, end } if *w == worker => bars.push(Bar {
-                start: *start,
-                end: *end,
-                name: format!("wait: {}", wait_name(*cause)),
-                ink: palette::of(idle_cause(*cause)),
-                wait: true,
-                tip: format!("{worker} waits: {} · {}", wait_name(*cause), time(end.since(*start))),
-            }),
+            Event::Wait { worker: w, cause, start, end } if *w == worker => {
+                bars.extend(wait_bars(&own, worker, *cause, (*start, *end)));
+            }
             _ => {}
         }
     }
@@ -207,7 +264,7 @@ pub(super) fn legend(scene: &mut Scene, timeline: &Timeline, fonts: &Fonts, base
     }
     x += 14.0;
     block(scene, &mut x, palette::of(IdleCause::Transfer));
-    text(scene, &mut x, "copy", 18.0);
+    text(scene, &mut x, "copy (H2D in, D2H out)", 18.0);
     block(scene, &mut x, palette::of(IdleCause::Host));
     text(scene, &mut x, "host work", 18.0);
     block(scene, &mut x, palette::of(IdleCause::Alloc));
@@ -216,7 +273,7 @@ pub(super) fn legend(scene: &mut Scene, timeline: &Timeline, fonts: &Fonts, base
     scene.rect(x, base - 10.0, 1.5, 12.0, palette::of(IdleCause::Turn));
     scene.rect(x + 20.5, base - 10.0, 1.5, 12.0, palette::of(IdleCause::Turn));
     x += 28.0;
-    text(scene, &mut x, "wait, in the colour of what for", 18.0);
+    text(scene, &mut x, "wait, in the colour of what it is for", 18.0);
     scene.rect(x, base - 6.0, 22.0, 4.0, HELD);
     x += 28.0;
     text(scene, &mut x, "holds the turn", 0.0);

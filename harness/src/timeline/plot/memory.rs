@@ -64,15 +64,39 @@ pub(super) fn draw(scene: &mut Scene, account: Account<'_>, axis: Axis, fonts: &
     let end = axis.x_of(account.wall.get());
     stack(scene, account, axis, end, &y);
     limits(scene, account, axis, end, most, &y, top, fonts);
+    refused(scene, account, axis, fonts, (top, bottom));
+    scene.line(vec![(LANES, bottom), (RIGHT, bottom)], MUTED, 1.0);
+    legend(scene, account, fonts, bottom + 20.0);
+    bottom + 26.0
+}
+
+/// A tick at each refusal, and what was refused beside the first of those that stand close together.
+fn refused(scene: &mut Scene, account: Account<'_>, axis: Axis, fonts: &Fonts, (top, bottom): (f64, f64)) {
+    const CLOSE: f64 = 30.0;
+    let mut labels: Vec<(f64, f64, String)> = Vec::new();
     for refusal in account.refusals {
         let x = axis.x_of(refusal.at_ns);
         scene.line(vec![(x, top), (x, bottom)], ALARM, 1.5);
         scene.area(vec![(x - 6.0, top - 9.0), (x + 6.0, top - 9.0), (x, top + 1.0)], ALARM);
         scene.tip(refusal.message.as_str());
+        match labels.last_mut().filter(|(_, last, _)| x - *last < CLOSE) {
+            Some((_, last, _)) => *last = x,
+            None => {
+                let (need, free) = (Bytes::new(refusal.need_bytes), Bytes::new(refusal.free_bytes));
+                labels.push((x, x, format!("refused: {need} for {}, {free} free", refusal.label)));
+            }
+        }
     }
-    scene.line(vec![(LANES, bottom), (RIGHT, bottom)], MUTED, 1.0);
-    legend(scene, account, fonts, bottom + 20.0);
-    bottom + 26.0
+    let ends: Vec<f64> = labels.iter().skip(1).map(|(first, _, _)| *first).chain([RIGHT]).collect();
+    for ((first, last, text), next) in labels.into_iter().zip(ends) {
+        let w = fonts.width(&text, 12.5, true);
+        let (right, left) = (last + 10.0, first - w - 10.0);
+        let x = if right + w < next { right } else { left };
+        if x >= LANES && x + w <= RIGHT {
+            scene.rect(x - 4.0, top + 46.0, w + 8.0, 18.0, PAPER.alpha(0.85));
+            scene.text(x, top + 59.0, text, Type::new(12.5, ALARM).bold());
+        }
+    }
 }
 
 /// The classes on top of each other. Each is drawn down to the bottom, the uppermost first.

@@ -18,7 +18,8 @@ pub(super) mod vector;
 
 use font::Fonts;
 
-use super::{Report, Timeline};
+use super::part::{comparable, longest};
+use super::{Chapter, Part, Report, Timeline};
 use crate::Error;
 
 /// The whole picture as an SVG document.
@@ -49,8 +50,41 @@ pub fn schedule(headline: &str, about: &str, timeline: &Timeline) -> Result<Stri
     vector::write(&figure::schedule(headline, about, timeline, &fonts), &fonts)
 }
 
-/// The lanes and the memory alone, for a page that says the rest in text, over an axis of `span` nanoseconds.
-pub(super) fn chart(report: &Report, timeline: &Timeline, span: u64) -> Result<String, Error> {
+/// A chapter as an SVG document: its timelines under each other on one axis, and for two runs what they differ in.
+///
+/// # Errors
+/// [`Error::Incomparable`] when the loads or the numbers of proofs differ; [`Error::Draw`].
+pub fn svg_of(chapter: &Chapter<'_>) -> Result<String, Error> {
+    comparable(chapter.parts)?;
     let fonts = Fonts::embedded()?;
+    vector::write(&figure::together(chapter, &fonts), &fonts)
+}
+
+/// As [`svg_of`], as the bytes of a PNG file.
+///
+/// # Errors
+/// As [`svg_of`].
+pub fn png_of(chapter: &Chapter<'_>) -> Result<Vec<u8>, Error> {
+    comparable(chapter.parts)?;
+    let fonts = Fonts::embedded()?;
+    raster::paint(&figure::together(chapter, &fonts), &fonts)
+}
+
+/// The lanes and the memory of one run alone, for a page that says the rest in text.
+pub(super) fn chart(report: &Report, timeline: &Timeline) -> Result<String, Error> {
+    let fonts = Fonts::embedded()?;
+    let span = report.times.wall().get();
     vector::write(&figure::chart(report, timeline, span, &fonts), &fonts)
+}
+
+/// The same for several on one axis.
+pub(super) fn charts(title: &str, parts: &[Part<'_>]) -> Result<String, Error> {
+    let fonts = Fonts::embedded()?;
+    vector::write(&figure::combined(title, parts, longest(parts), &fonts), &fonts)
+}
+
+/// One turn of a run with many, enlarged; none of a run with few.
+pub(super) fn turn(report: &Report, timeline: &Timeline) -> Result<Option<String>, Error> {
+    let fonts = Fonts::embedded()?;
+    figure::turn(report, timeline, &fonts).map(|scene| vector::write(&scene, &fonts)).transpose()
 }

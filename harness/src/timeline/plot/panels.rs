@@ -7,7 +7,7 @@ use super::font::Fonts;
 use super::palette::{self, DISC, DISC_TEXT, GRID, Ink, MUTED, TEXT, WORK};
 use super::scale::{percent, time};
 use super::scene::{Scene, Type};
-use crate::timeline::{Bin, IdleCause, LongGap, Report};
+use crate::timeline::{Bin, Difference, IdleCause, LongGap, Report};
 
 const ROW: f64 = 22.0;
 
@@ -52,6 +52,41 @@ fn causes(scene: &mut Scene, report: &Report, top: f64, x: f64, right: f64) -> f
         row(scene, cause.name(), span, Some((palette::of(cause), true)), false);
     }
     row(scene, "wall", times.wall(), None, true);
+    y - ROW + 10.0
+}
+
+/// Two runs of one load: both values and the difference, row by row. Draws nothing of runs that measure other things.
+pub(super) fn differences(
+    scene: &mut Scene,
+    (a, left): (&str, &Report),
+    (b, right): (&str, &Report),
+    fonts: &Fonts,
+    top: f64,
+) -> f64 {
+    const COLUMN: f64 = 200.0;
+    let Ok(difference) = Difference::new(left, right) else { return top };
+    let (first, second, third) =
+        (LEFT + 180.0 + COLUMN, LEFT + 180.0 + 2.0 * COLUMN, LEFT + 180.0 + 3.0 * COLUMN);
+    heading(scene, "Compared", LEFT, top, third);
+    // Of `A: scenario` the letter: the rest stands over the lanes.
+    let short = |name: &'_ str| name.split(':').next().unwrap_or_default().to_owned();
+    for (text, x) in [(short(a), first), (short(b), second), ("difference".to_owned(), third)] {
+        let (text, size) = fit(fonts, &text, 12.5, true, COLUMN - 20.0);
+        scene.text(x, top, text, Type::new(size, TEXT).bold().right());
+    }
+    let mut y = top + 28.0;
+    for row in difference.rows(left, right) {
+        match row.cause {
+            Some(cause) => striped(scene, LEFT, y - 10.0, 14.0, 12.0, palette::of(cause), ""),
+            None if row.name == "busy" => scene.rect(LEFT, y - 10.0, 14.0, 12.0, WORK[0]),
+            None => {}
+        }
+        scene.text(LEFT + 22.0, y, row.name, Type::new(12.5, TEXT));
+        scene.text(first, y, row.left, Type::new(12.5, TEXT).right());
+        scene.text(second, y, row.right, Type::new(12.5, TEXT).right());
+        scene.text(third, y, row.change, Type::new(12.5, TEXT).bold().right());
+        y += ROW;
+    }
     y - ROW + 10.0
 }
 
