@@ -163,3 +163,19 @@ template <class F> PS_FN void points_to_affine(const Block& blk, Affine<F>* out,
         if (i < n) out[i] = to_affine(in[i]);
     });
 }
+
+// x = X/Z², y = Y/Z³, Z = 0 for infinity: blst's points.
+template <class F> struct Jacobian {
+    F x, y, z;
+};
+// out[i] = in[i] in Jacobian coordinates, canonical; i < n. With Z = ZZ: X/ZZ = (X·ZZ)/Z², and Y/ZZZ = (Y·ZZZ)/Z³ since
+// ZZZ² = ZZ³.
+template <class F> PS_FN void points_to_jacobian(const Block& blk, Jacobian<F>* out, const Xyzz<F>* in, u64 n) {
+    blk.each([&](u32 t) {
+        const u64 i = u64(blk.index()) * blk.dim() + t;
+        if (i >= n) return;
+        out[i].x = canonical(mul(in[i].x, in[i].zz));
+        out[i].y = canonical(mul(in[i].y, in[i].zzz));
+        out[i].z = canonical(in[i].zz);
+    });
+}

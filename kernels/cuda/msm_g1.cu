@@ -22,6 +22,9 @@ PS_FN void g1_fold_rows_body(const Block& blk, Xyzz<FqOutlined>* out, Xyzz<FqOut
 PS_FN void g1_to_affine_body(const Block& blk, Affine<FqOutlined>* out, const Xyzz<FqOutlined>* in, u64 n) {
     points_to_affine<FqOutlined>(blk, out, in, n);
 }
+PS_FN void g1_to_jacobian_body(const Block& blk, Jacobian<FqOutlined>* out, const Xyzz<FqOutlined>* in, u64 n) {
+    points_to_jacobian<FqOutlined>(blk, out, in, n);
+}
 
 PS_KERNEL(g1_sum_entries, 128, 2,
           (Xyzz<Fq> * buckets, Xyzz<Fq>* partial, const Affine<Fq>* bases, const u32* entries, const u32* ends,
@@ -36,5 +39,6 @@ PS_KERNEL(g1_reduce_chunks, 128, 2,
           (blk, out, buckets, each, chunks, windows))
 PS_KERNEL(g1_fold_rows, 128, 2, (Xyzz<FqOutlined> * out, Xyzz<FqOutlined>* in, u32 n), (blk, out, in, n))
 PS_KERNEL(g1_to_affine, 128, 1, (Affine<FqOutlined> * out, const Xyzz<FqOutlined>* in, u64 n), (blk, out, in, n))
+PS_KERNEL(g1_to_jacobian, 128, 1, (Jacobian<FqOutlined> * out, const Xyzz<FqOutlined>* in, u64 n), (blk, out, in, n))
 
 PS_FAMILY(msm_g1)

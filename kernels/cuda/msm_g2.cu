@@ -20,6 +20,9 @@ PS_FN void g2_fold_rows_body(const Block& blk, Xyzz<Fq2>* out, Xyzz<Fq2>* in, u3
 PS_FN void g2_to_affine_body(const Block& blk, Affine<Fq2>* out, const Xyzz<Fq2>* in, u64 n) {
     points_to_affine<Fq2>(blk, out, in, n);
 }
+PS_FN void g2_to_jacobian_body(const Block& blk, Jacobian<Fq2>* out, const Xyzz<Fq2>* in, u64 n) {
+    points_to_jacobian<Fq2>(blk, out, in, n);
+}
 
 PS_KERNEL(g2_sum_entries, 128, 2,
           (Xyzz<Fq2> * buckets, Xyzz<Fq2>* partial, const Affine<Fq2>* bases, const u32* entries, const u32* ends,
@@ -33,5 +36,6 @@ PS_KERNEL(g2_reduce_chunks, 128, 2, (Xyzz<Fq2> * out, const Xyzz<Fq2>* buckets, 
           (blk, out, buckets, each, chunks, windows))
 PS_KERNEL(g2_fold_rows, 128, 2, (Xyzz<Fq2> * out, Xyzz<Fq2>* in, u32 n), (blk, out, in, n))
 PS_KERNEL(g2_to_affine, 128, 1, (Affine<Fq2> * out, const Xyzz<Fq2>* in, u64 n), (blk, out, in, n))
+PS_KERNEL(g2_to_jacobian, 128, 1, (Jacobian<Fq2> * out, const Xyzz<Fq2>* in, u64 n), (blk, out, in, n))
 
 PS_FAMILY(msm_g2)

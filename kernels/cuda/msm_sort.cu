@@ -1,4 +1,5 @@
-// Family `msm_sort`: scalars to signed digits, and a counting sort of (window, digit) → (index, sign).
+// Family `msm_sort`: scalars from the form that they travel in, to signed digits, and a counting sort of
+// (window, digit) → (index, sign).
 //
 // Buckets of a group of windows: window w of the group has the buckets w·2^(c-1) … for digits of absolute value
 // 1 … 2^(c-1); one more bucket at the end collects the scalars 1 (and -1). Digits 0 are dropped.
@@ -7,12 +8,13 @@
 
 // src/msm.rs has the same layout.
 struct MsmDigits {
-    const Fr* scalars;  // Montgomery form
+    const Fr* scalars;  // canonical, in Montgomery form or integers
     u64 n;              // below 2^31: an entry is an index with the sign above it
     u32 half[8];        // Σ 2^(offset + width - 1) over all windows: makes the digits independent, see below
     u32 width, wide;    // `wide` windows of `width` bits come first, the others have width - 1; 256 bits in all
     u32 first, windows; // the group: windows first … first + windows - 1
     u32 ones;           // scalars 1 go to the last bucket: 1 for yes, 2 for -1 too (points of the prime subgroup)
+    u32 integers;       // scalars are integers
 };
 
 // Calls visit(bucket, negative) for each digit of scalar i in the group.
@@ -21,7 +23,8 @@ struct MsmDigits {
 // [-2^(b-1), 2^(b-1)): the windows need no carry from each other. s < 0.453·2^256, and h < 0.534·2^256 for windows of
 // four bits or more, so the sum stays within 256 bits.
 template <class V> PS_FN void each_digit(const MsmDigits& p, u64 i, V visit) {
-    const Fr s = fr_to_integer(p.scalars[i]);
+    Fr s = p.scalars[i];
+    if (!p.integers) s = fr_to_integer(s);
     u32 higher = 0;
     PS_UNROLL
     for (int k = 1; k < 8; k++) higher |= s.l[k];
@@ -60,6 +63,46 @@ template <class V> PS_FN void each_digit(const MsmDigits& p, u64 i, V visit) {
         const u32 magnitude = negative ? middle - field : field - middle;
         visit((w << (p.width - 1)) + magnitude - 1, negative);
     }
+}
+
+// Scalars that travel sorted: `width` words with a bit for each that is neither 0 nor 1, `width` words with a bit for
+// each 1, then the former as canonical integers, in order. Bit `shift` < 64 of a bitmap is scalar 0; bits below it are
+// not scalars of this batch.
+
+PS_FN u32 count_bits(u64 word) {
+#ifdef PS_DEVICE
+    return u32(__popcll(word));
+#else
+    u32 n = 0;
+    for (; word != 0; word &= word - 1) n++;
+    return n;
+#endif
+}
+// Word i of the first bitmap without the bits below the first scalar.
+PS_FN u64 others_word(const u64* words, u32 shift, u64 i) { return i == 0 ? words[0] >> shift << shift : words[i]; }
+
+// counts[i] ← set bits of word i, i < n: their exclusive scan is the rank of each word's first.
+PS_FN void msm_count_bits_body(const Block& blk, u32* counts, const u64* words, u32 shift, u64 n) {
+    blk.each([&](u32 t) {
+        const u64 i = u64(blk.index()) * blk.dim() + t;
+        if (i < n) counts[i] = count_bits(others_word(words, shift, i));
+    });
+}
+// out[i] ← scalar first + i as an integer, i < n; `ranks` from above.
+PS_FN void msm_expand_body(const Block& blk, Fr* out, const u64* words, const u32* ranks, u64 width, u32 shift,
+                           u64 first, u64 n) {
+    blk.each([&](u32 t) {
+        const u64 i = u64(blk.index()) * blk.dim() + t;
+        if (i >= n) return;
+        const u64 at = first + i + shift, word = at / 64, bit = 1ull << (at % 64);
+        const u64 others = others_word(words, shift, word);
+        Fr s = fr_zero();
+        if (others & bit)
+            s = reinterpret_cast<const Fr*>(words + 2 * width)[ranks[word] + count_bits(others & (bit - 1))];
+        else
+            s.l[0] = (words[width + word] & bit) != 0;
+        out[i] = s;
+    });
 }
 
 // counts[bucket] ← the number of entries, from zeros.
@@ -114,6 +157,10 @@ PS_FN void msm_next_counts_body(const Block& blk, u32* counts, u32 size, u64 n) 
     });
 }
 
+PS_KERNEL(msm_count_bits, 256, 1, (u32 * counts, const u64* words, u32 shift, u64 n), (blk, counts, words, shift, n))
+PS_KERNEL(msm_expand, 256, 1,
+          (Fr * out, const u64* words, const u32* ranks, u64 width, u32 shift, u64 first, u64 n),
+          (blk, out, words, ranks, width, shift, first, n))
 PS_KERNEL(msm_clear, 256, 1, (u32 * data, u64 n), (blk, data, n))
 PS_KERNEL(msm_count, 256, 1, (PS_PARAMETER MsmDigits p, u32* counts), (blk, p, counts))
 PS_KERNEL(msm_scatter, 256, 1, (PS_PARAMETER MsmDigits p, u32* cursors, u32* entries), (blk, p, cursors, entries))

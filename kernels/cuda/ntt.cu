@@ -2,7 +2,7 @@
 // launches make a transform.
 //
 // Budget of a pass at 128 threads: 32 KiB of shared memory (tile of 2^10), five blocks an SM, at most 96 registers.
-#include "ntt.cuh"
+#include "ntt_columns.cuh"
 
 PS_FN void ntt_dif_body(const Block& blk, const NttPass& p) { pass_frequency<false, false>(blk, p); }
 PS_FN void ntt_dif_inverse_body(const Block& blk, const NttPass& p) { pass_frequency<true, false>(blk, p); }
@@ -22,14 +22,6 @@ PS_FN void ntt_powers_body(const Block& blk, Fr* powers, const Fr& w, const Fr& 
             x = fr_canonical(fr_mul(x, x));
         }
     });
-}
-
-// x·w^e from w's table of squarings.
-PS_FN Fr times_power(Fr x, const Fr* squarings, u32 e) {
-    PS_ROLLED
-    for (u32 j = 0; j < 32; j++)
-        if (e >> j & 1) x = fr_mul(x, load(squarings, j));
-    return x;
 }
 
 // The factors of a pass: i = row·2^sh + column < 2^(lr + sh), in one part or two. `digit` is the number of bits
@@ -112,12 +104,38 @@ PS_FN void fr_product_body(const Block& blk, Fr* out, const Fr* a, const Fr* b, 
         if (i < n) store(out, i, fr_canonical(fr_mul(load(a, i), load(b, i))));
     });
 }
+// a = (a - b)·s, canonical; i < n.
+PS_FN void fr_sub_scale_body(const Block& blk, Fr* a, const Fr* b, const Fr& s, u64 n) {
+    blk.each([&](u32 t) {
+        const u64 i = u64(blk.index()) * blk.dim() + t;
+        if (i < n) store(a, i, fr_canonical(fr_mul(fr_sub(load(a, i), load(b, i)), s)));
+    });
+}
 // out[i] = a[bitrev(i)] over lg bits, out of place.
 PS_FN void fr_bit_reverse_body(const Block& blk, Fr* out, const Fr* a, u32 lg) {
     blk.each([&](u32 t) {
         const u64 i = u64(blk.index()) * blk.dim() + t;
         if (i >> lg == 0) store(out, i, load(a, reverse_bits(u32(i), lg)));
     });
+}
+// The same in place: the thread of the smaller index of a pair swaps it.
+PS_FN void fr_bit_reverse_in_place_body(const Block& blk, Fr* x, u32 lg) {
+    blk.each([&](u32 t) {
+        const u64 i = u64(blk.index()) * blk.dim() + t;
+        if (i >> lg != 0) return;
+        const u32 j = reverse_bits(u32(i), lg);
+        if (i >= j) return;
+        const Fr a = load(x, i), b = load(x, j);
+        store(x, i, b);
+        store(x, j, a);
+    });
+}
+
+PS_FN void ntt_first_columns_body(const Block& blk, const NttColumns& p) { columns<true>(blk, p); }
+PS_FN void ntt_last_columns_body(const Block& blk, const NttColumns& p) { columns<false>(blk, p); }
+PS_FN void ntt_combine_columns_body(const Block& blk, Fr* a, const Fr* slot, const Fr& scale, u32 log_m,
+                                    u32 log_width, u64 first, u32 subtract) {
+    combine_columns(blk, a, slot, scale, log_m, log_width, first, subtract);
 }
 
 // Transforms of 1, 2 and 4 values from their definition, by one thread, in place or not:
@@ -159,11 +177,18 @@ PS_KERNEL(ntt_tiny, 32, 1,
           (Fr * out, const Fr* in, const Fr* powers, PS_PARAMETER Fr scale, u32 lg, u32 shift_output, u32 reversed_in,
            u32 reversed_out),
           (blk, out, in, powers, scale, lg, shift_output, reversed_in, reversed_out))
+PS_KERNEL(ntt_first_columns, 128, 1, (PS_PARAMETER NttColumns p), (blk, p))
+PS_KERNEL(ntt_last_columns, 128, 1, (PS_PARAMETER NttColumns p), (blk, p))
+PS_KERNEL(ntt_combine_columns, 128, 1,
+          (Fr * a, const Fr* slot, PS_PARAMETER Fr scale, u32 log_m, u32 log_width, u64 first, u32 subtract),
+          (blk, a, slot, scale, log_m, log_width, first, subtract))
 PS_KERNEL(fr_scale, 128, 1, (Fr * x, const Fr* powers, PS_PARAMETER Fr c, u32 lg, u32 reversed),
           (blk, x, powers, c, lg, reversed))
 PS_KERNEL(fr_quotient, 128, 1, (Fr * out, const Fr* a, const Fr* b, const Fr* c, PS_PARAMETER Fr s, u64 n),
           (blk, out, a, b, c, s, n))
 PS_KERNEL(fr_product, 128, 1, (Fr * out, const Fr* a, const Fr* b, u64 n), (blk, out, a, b, n))
+PS_KERNEL(fr_sub_scale, 128, 1, (Fr * a, const Fr* b, PS_PARAMETER Fr s, u64 n), (blk, a, b, s, n))
 PS_KERNEL(fr_bit_reverse, 128, 1, (Fr * out, const Fr* a, u32 lg), (blk, out, a, lg))
+PS_KERNEL(fr_bit_reverse_in_place, 128, 1, (Fr * x, u32 lg), (blk, x, lg))
 
 PS_FAMILY(ntt)

@@ -103,6 +103,14 @@ PS_FN void store(Fr* p, u64 i, const Fr& x) {
     q[1] = {{x.l[4], x.l[5], x.l[6], x.l[7]}};
 }
 
+// x·w^e from w's table of squarings.
+PS_FN Fr times_power(Fr x, const Fr* squarings, u32 e) {
+    PS_ROLLED
+    for (u32 j = 0; j < 32; j++)
+        if (e >> j & 1) x = fr_mul(x, load(squarings, j));
+    return x;
+}
+
 PS_FN FrPrepared4 load(const FrPrepared4* table, u32 i) {
     FrPrepared4 w;
     PS_UNROLL

@@ -26,6 +26,7 @@ const HEADERS: &[Source] = &[
     source!("fq2.cuh"),
     source!("curve.cuh"),
     source!("ntt.cuh"),
+    source!("ntt_columns.cuh"),
     source!("scan.cuh"),
     source!("msm.cuh"),
 ];

@@ -2,11 +2,18 @@
 //!
 //! Σ sᵢ·Pᵢ by Pippenger's method: the scalars' signed digits are sorted into buckets, window by window; buckets are
 //! summed in levels of slices, so that every thread has the same work whatever the scalars; running sums reduce the
-//! buckets to one point per window. What is left, Σ 2^offset·window, is the caller's: some 256 doublings on the host.
+//! buckets to one point per window. What is left, Σ 2^offset·window, is the caller's: some 256 doublings on the host, by
+//! [`Plan::fold`].
 //!
 //! Nothing here touches a device. A [`Plan`] fixes the windows and says how much scratch they need, and returns
 //! launches that are the same on a device and on the host build. Bucket sums persist from one
-//! [`Plan::accumulate`] to the next, so bases may arrive in chunks.
+//! [`Plan::accumulate`] to the next, so bases may arrive in chunks. So may scalars, and those that travel sorted into
+//! zeros, ones and others become integers on the device: [`ranks()`] once a batch, [`expand()`] for each chunk.
+
+mod expand;
+mod results;
+
+pub use expand::{expand, expand_scratch_bytes, ranks};
 
 use std::ops::Range;
 
@@ -31,6 +38,15 @@ impl Curve {
         }
     }
 
+    /// The bytes of a point in Jacobian coordinates, x, y, z: those of `blst_p1` and `blst_p2`.
+    #[must_use]
+    pub const fn jacobian_bytes(self) -> u64 {
+        match self {
+            Self::G1 => 144,
+            Self::G2 => 288,
+        }
+    }
+
     const fn name(self, g1: &'static str, g2: &'static str) -> &'static str {
         match self {
             Self::G1 => g1,
@@ -48,6 +64,15 @@ pub enum Ones {
     Apart,
     /// And so are those of −1, negated: bases must be known to be in the subgroup of order r.
     ApartWithMinusOne,
+}
+
+/// How scalars are given: 32 bytes each, canonical.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// In Montgomery form.
+    Montgomery,
+    /// As integers: what [`expand()`] writes.
+    Integers,
 }
 
 /// A window of the scalars.
@@ -85,6 +110,7 @@ struct Digits {
     first: u32,
     windows: u32,
     ones: u32,
+    integers: u32,
 }
 
 // SAFETY: `repr(C)`, the layout of `MsmDigits`.
@@ -197,8 +223,7 @@ impl Plan {
             counts: c.take(4 * buckets),
             ends: c.take(4 * (buckets + 1)),
             starts: [c.take(4 * (buckets + 1)), c.take(4 * (buckets + 1))],
-            totals: c
-                .take(4 * (buckets.div_ceil(SCAN_BLOCK) + buckets.div_ceil(SCAN_BLOCK * SCAN_BLOCK) + 64)),
+            totals: c.take(4 * scan_totals(buckets + 1)),
             entries: c.take(4 * entries),
             buckets: c.take(point * buckets),
             partial: [c.take(point * slices), c.take(point * later)],
@@ -222,13 +247,15 @@ impl Plan {
         vec![clear(s.buckets.cast(), self.curve.xyzz_bytes() / 4 * self.buckets())]
     }
 
-    /// Adds Σ sᵢ·Pᵢ over one chunk of `n` terms, `n` at most the plan's, to the buckets of a group. Scalars are in
-    /// Montgomery form, canonical; bases affine, (0, 0) for infinity. Ones are added in the first group.
+    /// Adds Σ sᵢ·Pᵢ over one chunk of `n` terms, `n` at most the plan's, to the buckets of a group. Scalars have the
+    /// given form; bases are affine, (0, 0) for infinity. Ones are added in the first group.
     #[must_use]
+    #[allow(clippy::too_many_arguments)]
     pub fn accumulate(
         &self,
         group: &Range<u32>,
         ones: Ones,
+        form: Form,
         scalars: *const Fr,
         bases: *const u8,
         n: u64,
@@ -257,6 +284,7 @@ impl Plan {
             first: group.start,
             windows,
             ones,
+            integers: u32::from(form == Form::Integers),
         };
         let each = |kernel, args| Launch::elementwise(kernel, n, 256, args);
         let over = |kernel, args| Launch::elementwise(kernel, buckets + 1, 256, args);
@@ -340,9 +368,11 @@ impl Plan {
 
     /// All of it for one chunk: [`Plan::clear`], [`Plan::accumulate`] and [`Plan::reduce`], group by group.
     #[must_use]
+    #[allow(clippy::too_many_arguments)]
     pub fn launches(
         &self,
         ones: Ones,
+        form: Form,
         scalars: *const Fr,
         bases: *const u8,
         n: u64,
@@ -353,7 +383,7 @@ impl Plan {
             .iter()
             .flat_map(|group| {
                 let mut launches = self.clear(scratch);
-                launches.extend(self.accumulate(group, ones, scalars, bases, n, scratch));
+                launches.extend(self.accumulate(group, ones, form, scalars, bases, n, scratch));
                 launches.extend(self.reduce(group, scratch, results));
                 launches
             })
@@ -363,6 +393,12 @@ impl Plan {
 
 fn clear(at: *mut u32, words: u64) -> Launch {
     Launch::elementwise("msm_clear", words, 256, Args::new().with(at).with(words))
+}
+
+/// Words that [`scan`] needs for the totals of its blocks.
+const fn scan_totals(n: u64) -> u64 {
+    // Each level has a total a block; beyond the second they are few.
+    n.div_ceil(SCAN_BLOCK) + n.div_ceil(SCAN_BLOCK * SCAN_BLOCK) + 64
 }
 
 /// The exclusive scan of `n` values in place: blocks, then their totals, then the totals back in.

@@ -4,7 +4,16 @@
 //! fill the tables of one [`Flavour`] of it in memory that the caller provides, and [`Plan::transform`] and its
 //! like which launches, in order, run it. They are the same on a device and on the host build.
 
+mod columns;
+mod pointwise;
+
+pub use columns::{Columns, Combine};
+pub use pointwise::{
+    combine_product, combine_sub_scale, powers, quotient_pointwise, reverse_in_place, scale,
+};
+
 use crate::{Args, Argument, Launch, launch::Cursor};
+use pointwise::{elementwise, quotient};
 
 /// An element of Fr: 8 little-endian limbs, Montgomery form, as in blst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,10 +287,8 @@ impl Plan {
     #[must_use]
     pub fn quotient(&self, inverse: &Tables, abc: [FrPtr; 3], h: FrPtr) -> Vec<Launch> {
         if self.passes.is_empty() {
-            let args = Args::new().with(h).with(abc[0].cast_const()).with(abc[1].cast_const());
-            let args = args.with(abc[2].cast_const()).with(Fr::ONE).with(1u64 << self.lg);
-            let mut launches =
-                vec![Launch { kernel: "fr_quotient", grid: (1, 1), block: 32, shared_bytes: 0, args }];
+            let [a, b, c] = abc.map(<*mut Fr>::cast_const);
+            let mut launches = vec![quotient(h, [a, b, c], Fr::ONE, 1 << self.lg)];
             launches.extend(self.transform(Order::NaturalToReversed, inverse, &[h], &[h]));
             return launches;
         }
@@ -377,10 +384,7 @@ impl Tables {
         let mut cursor = Cursor::new(base.cast());
         let powers: *mut Fr = cursor.take(64 * FR_BYTES);
         let shift = flavour.shift.unwrap_or(Fr::ONE);
-        let args = Args::new().with(powers).with(flavour.root).with(shift);
-        let mut launches =
-            vec![Launch { kernel: "ntt_powers", grid: (1, 1), block: 32, shared_bytes: 0, args }];
-        let elementwise = |kernel, n, args| Launch::elementwise(kernel, n, 128, args);
+        let mut launches = vec![pointwise::powers(powers, flavour.root, shift)];
         let mut inner: Vec<(u32, *mut Fr)> = Vec::new();
         for &lr in &plan.passes {
             if inner.iter().all(|(bits, _)| *bits != lr) {

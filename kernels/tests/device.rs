@@ -25,8 +25,8 @@ use prestage_kernels::{
     Args, Cache, Capability, Error, Family, Launch, check_driver, driver_version,
     host::{self, Order as Threads},
     module,
-    msm::{Curve, Ones, Plan as MsmPlan},
-    ntt::{Flavour, Form, Fr, Generator, Order, Plan, Tables},
+    msm::{self, Curve, Form as ScalarForm, Ones, Plan as MsmPlan},
+    ntt::{self, Flavour, Form, Fr, Generator, Order, Plan, Tables},
 };
 
 /// Memory and launches, on the host or on a device.
@@ -447,6 +447,129 @@ fn device_transforms_equal_the_host() {
     }
 }
 
+/// The steps that are not passes: pointwise, permutations, columns of every number of rows.
+#[test]
+fn device_steps_equal_the_host() {
+    let Some(mut gpu) = device() else { return };
+    let factor = Fr(limbs(&random_scalar(8)));
+    for n in [1usize, 127, 128, 5000] {
+        let x: Vec<Vec<Fr8>> =
+            (0..3).map(|k| fr_values(n, 20 + k).into_iter().map(|v| modulo(v, R)).collect()).collect();
+        for step in 0..3 {
+            compare(&mut gpu, &format!("pointwise step {step} of {n}"), |m| {
+                let [a, b, c] = [0, 1, 2].map(|k: usize| place(m, &x[k]).cast::<Fr>());
+                m.launch(&match step {
+                    0 => ntt::combine_product(a, b, n as u64),
+                    1 => ntt::combine_sub_scale(a, b, factor, n as u64),
+                    _ => ntt::quotient_pointwise(a, b, c, factor, n as u64),
+                });
+                m.read(a.cast(), 32 * n)
+            });
+        }
+    }
+    for lg in [0u32, 1, 7, 12] {
+        let n = 1usize << lg;
+        let x: Vec<Fr8> = fr_values(n, 30).into_iter().map(|v| modulo(v, R)).collect();
+        compare(&mut gpu, &format!("2^{lg} reversed and scaled"), |m| {
+            let (a, table) = (place(m, &x).cast::<Fr>(), m.alloc(64 * 32).cast::<Fr>());
+            m.launch(&ntt::reverse_in_place(a, lg));
+            m.launch(&ntt::powers(table, factor, Fr(limbs(&Scalar::from(7)))));
+            m.launch(&ntt::scale(a, table, factor, lg, false));
+            m.launch(&ntt::scale(a, table, factor, lg, true));
+            m.read(a.cast(), 32 * n)
+        });
+    }
+    for lk in 1..=6u32 {
+        for log_width in [0, 3, 10 - lk] {
+            let lg = 2 * lk + log_width;
+            let (n, m_len, width) = (1usize << lg, 1usize << (lg - lk), 1u64 << log_width);
+            let first = width * ((1 << lk) - 1);
+            let columns = ntt::Columns { lg, log_chunks: lk };
+            let (w, g) = (root(lg), Fr(limbs(&Scalar::from(7))));
+            let roots = [w.invert().unwrap(), w].map(|w| Fr(limbs(&w)));
+            let slot: Vec<Fr8> = fr_values(m_len, 40).into_iter().map(|v| modulo(v, R)).collect();
+            let a: Vec<Fr8> = fr_values(n, 41).into_iter().map(|v| modulo(v, R)).collect();
+            compare(&mut gpu, &format!("columns of 2^{lg} in 2^{lk} rows"), |m| {
+                let (a, slot) = (place(m, &a).cast::<Fr>(), place(m, &slot).cast::<Fr>());
+                let tables = roots.map(|root| {
+                    let at = m.alloc(64 * 32).cast::<Fr>();
+                    m.launch(&ntt::powers(at, root, g));
+                    at
+                });
+                m.launch(&columns.first(slot, first, tables[0], factor));
+                m.launch(&columns.combine(a, slot, first, ntt::Combine::Mul));
+                m.launch(&columns.last(slot, first, tables[1]));
+                m.launch(&columns.combine(a, slot, first, ntt::Combine::SubScale(factor)));
+                [m.read(slot.cast(), 32 * m_len), m.read(a.cast(), 32 * n)].concat()
+            });
+        }
+    }
+}
+
+/// The column steps of a slot of 2^24 values: their times.
+#[test]
+fn device_large_columns_round_trip() {
+    let Some(mut gpu) = device() else { return };
+    let timed = std::env::var_os("PRESTAGE_DEVICE_TIMES").is_some();
+    for lk in [1u32, 3, 6] {
+        let (lg, n) = (24 + lk, 1usize << 24);
+        let columns = ntt::Columns { lg, log_chunks: lk };
+        let (w, k) = (root(lg), Scalar::from(1 << lk));
+        let x: Vec<Fr8> = {
+            let s = fr_values(1 << 12, 7);
+            (0..n).map(|i| modulo(s[(i ^ i >> 12) % s.len()], R)).collect()
+        };
+        let slot: *mut Fr = place(&mut gpu, &x).cast();
+        let tables = [w.invert().unwrap(), w].map(|w| {
+            let at = gpu.alloc(64 * 32).cast::<Fr>();
+            gpu.launch(&ntt::powers(at, Fr(limbs(&w)), Fr::ONE));
+            at
+        });
+        let first = 1 << (24 - lk);
+        let there = columns.first(slot, first, tables[0], Fr(limbs(&k.invert().unwrap())));
+        let back = columns.last(slot, first, tables[1]);
+        gpu.run(&[there.clone(), back.clone()]);
+        assert!(gpu.read(slot.cast(), 32 * n) == bytes_of(&x), "2^{lk} rows");
+        if timed {
+            let (there, back) = (gpu.time(&[there]), gpu.time(&[back]));
+            println!("columns of 2^{lk} rows, 2^24 values: {there:.3} ms first, {back:.3} ms last");
+        }
+    }
+}
+
+/// Sorted scalars to integers.
+#[test]
+fn device_expansion_equals_the_host() {
+    let Some(mut gpu) = device() else { return };
+    for (n, shift) in [(1usize, 63u32), (64, 0), (65, 63), (5000, 17), (300_000, 1)] {
+        let width = (n + shift as usize).div_ceil(64) + 1;
+        let random = fr_values(n, 50);
+        let mut words = vec![0u64; 2 * width];
+        for (i, s) in random.iter().enumerate() {
+            let at = i + shift as usize;
+            match s[1] % 4 {
+                0 => words[at / 64] |= 1 << (at % 64),
+                1 => words[width + at / 64] |= 1 << (at % 64),
+                _ => {}
+            }
+        }
+        // Bits that are no scalars of the batch.
+        words[0] |= (1 << shift) - 1;
+        words.extend(random.iter().filter(|s| s[1] % 4 == 0).flat_map(cast::<Fr8, [u64; 4]>));
+        compare(&mut gpu, &format!("{n} scalars, shift {shift}"), |m| {
+            let (words, out) = (place(m, &words), m.alloc(32 * n));
+            let ranks = m.alloc(msm::expand_scratch_bytes(n as u64) as usize).cast();
+            m.run(&msm::ranks(words, shift, n as u64, ranks));
+            let half = n as u64 / 2;
+            for (first, n) in [(0, half), (half, n as u64 - half)] {
+                let at = out.wrapping_byte_add(32 * first as usize).cast();
+                m.launch(&msm::expand(words, width as u64, shift, first, n, ranks, at));
+            }
+            m.read(out, 32 * n)
+        });
+    }
+}
+
 /// Large transforms: there and back is the identity, on the device alone; their times.
 #[test]
 fn device_large_transforms_round_trip() {
@@ -477,6 +600,16 @@ fn device_large_transforms_round_trip() {
     }
 }
 
+/// A plan's results as blst's points.
+fn points_of<P: Copy>(m: &mut dyn Machine, plan: &MsmPlan, results: *mut u8) -> Vec<P> {
+    let bytes = size_of::<P>() * plan.results() as usize;
+    let out = m.alloc(bytes);
+    m.launch(&plan.to_jacobian(results, out));
+    let bytes = m.read(out, bytes);
+    // SAFETY: blstrs' projective points are blst's, three coordinates in Montgomery form.
+    bytes.chunks_exact(size_of::<P>()).map(|p| unsafe { ptr::read_unaligned(p.as_ptr().cast()) }).collect()
+}
+
 /// Multi-scalar multiplications against the host build's window sums (small) and blst's sum (large).
 #[test]
 fn device_multi_scalar_multiplications() {
@@ -491,10 +624,20 @@ fn device_multi_scalar_multiplications() {
             let (scratch, results) =
                 (m.alloc(plan.scratch_bytes() as usize), m.alloc(192 * plan.results() as usize));
             let affine = m.alloc(96 * plan.results() as usize);
-            m.run(&plan.launches(Ones::Apart, s.cast(), b.cast(), n as u64, scratch, results));
+            m.run(&plan.launches(
+                Ones::Apart,
+                ScalarForm::Montgomery,
+                s.cast(),
+                b.cast(),
+                n as u64,
+                scratch,
+                results,
+            ));
             let args = Args::new().with(affine).with(results.cast_const()).with(plan.results());
             m.launch(&Launch::elementwise("g1_to_affine", plan.results(), 32, args));
-            m.read(affine, 96 * plan.results() as usize)
+            let jacobian: Vec<G1Projective> = points_of(m, &plan, results);
+            let jacobian: Vec<_> = jacobian.iter().map(|p| g1_limbs(&p.to_affine())).collect();
+            [m.read(affine, 96 * plan.results() as usize), bytes_of(&jacobian).to_vec()].concat()
         });
         let n = n.min(1000);
         let bases = g2_points(n);
@@ -504,10 +647,20 @@ fn device_multi_scalar_multiplications() {
             let (scratch, results) =
                 (m.alloc(plan.scratch_bytes() as usize), m.alloc(384 * plan.results() as usize));
             let affine = m.alloc(192 * plan.results() as usize);
-            m.run(&plan.launches(Ones::Digits, s.cast(), b.cast(), n as u64, scratch, results));
+            m.run(&plan.launches(
+                Ones::Digits,
+                ScalarForm::Montgomery,
+                s.cast(),
+                b.cast(),
+                n as u64,
+                scratch,
+                results,
+            ));
             let args = Args::new().with(affine).with(results.cast_const()).with(plan.results());
             m.launch(&Launch::elementwise("g2_to_affine", plan.results(), 32, args));
-            m.read(affine, 192 * plan.results() as usize)
+            let jacobian: Vec<G2Projective> = points_of(m, &plan, results);
+            let jacobian: Vec<_> = jacobian.iter().map(|p| g2_limbs(&p.to_affine())).collect();
+            [m.read(affine, 192 * plan.results() as usize), bytes_of(&jacobian).to_vec()].concat()
         });
     }
     for lg in [16u32, 20] {
@@ -527,28 +680,12 @@ fn device_multi_scalar_multiplications() {
         let (b, s) = (place(&mut gpu, &bases), place(&mut gpu, &scalars));
         let (scratch, results) =
             (gpu.alloc(plan.scratch_bytes() as usize), gpu.alloc(192 * plan.results() as usize));
-        let affine = gpu.alloc(96 * plan.results() as usize);
-        let launches = plan.launches(Ones::Apart, s.cast(), b.cast(), n as u64, scratch, results);
+        let (form, b) = (ScalarForm::Montgomery, b.cast());
+        let launches = plan.launches(Ones::Apart, form, s.cast(), b, n as u64, scratch, results);
         gpu.run(&launches);
-        let args = Args::new().with(affine).with(results.cast_const()).with(plan.results());
-        gpu.launch(&Launch::elementwise("g1_to_affine", plan.results(), 32, args));
-        let bytes = gpu.read(affine, 96 * plan.results() as usize);
-        let sums: Vec<G1Projective> = bytes
-            .chunks_exact(96)
-            .map(|c| {
-                let words: Vec<u32> =
-                    c.chunks_exact(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
-                g1_from(&words.try_into().unwrap()).into()
-            })
-            .collect();
-        let (ones, windows) = sums.split_last().unwrap();
-        let sum = plan
-            .windows()
-            .iter()
-            .zip(windows)
-            .rev()
-            .fold(G1Projective::identity(), |s, (w, p)| (0..w.bits).fold(s, |s, _| s.double()) + p);
-        assert_eq!(sum + ones, expected, "2^{lg}");
+        let sums = points_of(&mut gpu, &plan, results);
+        let sum = plan.fold(&sums, G1Projective::identity(), |p| p.double(), |p, q| p + q);
+        assert_eq!(sum, expected, "2^{lg}");
         if timed {
             println!("G1 MSM 2^{lg}: {:.3} ms", gpu.time(&launches));
         }

@@ -18,7 +18,7 @@ use group::{Curve as _, Group, prime::PrimeCurveAffine};
 use prestage_kernels::{
     Args, Launch,
     host::{self, Order},
-    msm::{Curve, Ones, Plan},
+    msm::{Curve, Form, Ones, Plan},
     ntt::Fr,
 };
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn g2_from(l: &[u32; 48]) -> G2Projective {
     G2Affine::from_raw_unchecked(cast(&x), cast(&y), false).into()
 }
 
-/// Σ over chunks with the given plan, from the window sums.
+/// Σ over chunks with the given plan, from the window sums in Jacobian coordinates, which equal the affine ones.
 macro_rules! msm {
     ($name:ident, $affine:ty, $projective:ty, $limbs:ident, $n:literal, $from:ident, $to_affine:literal) => {
         fn $name(
@@ -55,7 +55,12 @@ macro_rules! msm {
             order: Order,
         ) -> $projective {
             let bases: Vec<[u32; $n]> = bases.iter().map($limbs).collect();
-            let scalars: Vec<Fr> = scalars.iter().map(|s| Fr(limbs(s))).collect();
+            // Every other multiplication takes integers.
+            let form = if scalars.len() % 2 == 0 { Form::Montgomery } else { Form::Integers };
+            let scalars: Vec<Fr> = match form {
+                Form::Montgomery => scalars.iter().map(|s| Fr(limbs(s))).collect(),
+                Form::Integers => scalars.iter().map(|s| Fr(cast(&s.to_bytes_le()))).collect(),
+            };
             let mut scratch = memory(plan.scratch_bytes());
             let mut results = vec![[[0u32; $n]; 2]; plan.results() as usize];
             let (scratch, out): (*mut u8, *mut u8) =
@@ -65,7 +70,7 @@ macro_rules! msm {
                 for at in (0..scalars.len()).step_by(chunk.max(1)) {
                     let end = (at + chunk).min(scalars.len());
                     let (s, b) = (scalars[at..end].as_ptr(), bases[at..end].as_ptr().cast());
-                    run(&plan.accumulate(&group, ones, s, b, (end - at) as u64, scratch), order);
+                    run(&plan.accumulate(&group, ones, form, s, b, (end - at) as u64, scratch), order);
                 }
                 run(&plan.reduce(&group, scratch, out), order);
             }
@@ -73,12 +78,17 @@ macro_rules! msm {
             let args =
                 Args::new().with(affine.as_mut_ptr()).with(results.as_ptr()).with(results.len() as u64);
             run(&[Launch::elementwise($to_affine, results.len() as u64, 32, args)], order);
-            let (ones, windows) = affine.split_last().unwrap();
-            let sum =
-                plan.windows().iter().zip(windows).rev().fold(<$projective>::identity(), |s, (w, p)| {
-                    (0..w.bits).fold(s, |s, _| s.double()) + <$projective>::from($from(p))
-                });
-            sum + <$projective>::from($from(ones))
+            let mut jacobian = vec![[0u32; $n / 2 * 3]; results.len()];
+            run(&[plan.to_jacobian(out.cast_const(), jacobian.as_mut_ptr().cast())], order);
+            // blst's own points: x, y and z as they lie there.
+            let points: Vec<$projective> = jacobian.iter().map(cast).collect();
+            for (point, affine) in points.iter().zip(&affine) {
+                assert_eq!(*point, <$projective>::from($from(affine)));
+            }
+            for coordinate in jacobian.iter().flat_map(|p| p.chunks_exact(12)) {
+                assert!(less(coordinate.try_into().unwrap(), P), "canonical");
+            }
+            plan.fold(&points, <$projective>::identity(), |p| p.double(), |p, q| p + q)
         }
     };
 }

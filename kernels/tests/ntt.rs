@@ -13,63 +13,17 @@
 mod common;
 
 use blstrs::Scalar;
-use common::*;
+use common::{transforms::*, *};
 use ff::Field;
 use prestage_kernels::{
     Args, Launch,
-    host::{self, Order as Threads},
-    ntt::{Flavour, Form, Fr, Generator, Order, Plan, Tables},
+    host::Order as Threads,
+    ntt::{
+        Flavour, Form, Fr, Generator, Order, Plan, Tables, combine_product, combine_sub_scale, powers,
+        quotient_pointwise, reverse_in_place, scale,
+    },
 };
 use proptest::prelude::*;
-
-fn root(lg: u32, generator: Generator) -> Scalar {
-    let g = Scalar::from(if generator == Generator::Seven { 7 } else { 5 });
-    // r - 1 = 2^32·t.
-    let t = (-Scalar::ONE).to_bytes_le();
-    let t: [u64; 4] = std::array::from_fn(|i| u64::from_le_bytes(t[8 * i..8 * i + 8].try_into().unwrap()));
-    let shifted: [u64; 4] = std::array::from_fn(|i| t[i] >> 32 | if i < 3 { t[i + 1] << 32 } else { 0 });
-    let mut w = g.pow_vartime(shifted);
-    for _ in lg..32 {
-        w = w.square();
-    }
-    w
-}
-fn to_fr(s: Scalar) -> Fr {
-    Fr(limbs(&s))
-}
-fn values(v: &[Fr]) -> Vec<Scalar> {
-    v.iter()
-        .map(|x| {
-            assert!(less(x.0, R), "stored values are canonical");
-            scalar(x.0)
-        })
-        .collect()
-}
-fn reversed(i: usize, lg: u32) -> usize {
-    if lg == 0 { 0 } else { i.reverse_bits() >> (usize::BITS - lg) }
-}
-fn run(launches: &[Launch], threads: Threads) {
-    for launch in launches {
-        // SAFETY: the launches come from the crate, over buffers of the sizes that it asks for.
-        unsafe { host::launch(launch, threads).unwrap() };
-    }
-}
-/// Σ x_j z^j.
-fn horner(x: &[Scalar], z: Scalar) -> Scalar {
-    x.iter().rev().fold(Scalar::ZERO, |s, c| s * z + c)
-}
-/// Tables in their own memory.
-struct Filled {
-    tables: Tables,
-    _memory: Vec<Fr>,
-}
-fn fill(plan: &Plan, flavour: Flavour, form: Form, threads: Threads) -> Filled {
-    let bytes = Tables::bytes(plan, &flavour, form);
-    let mut memory = vec![Fr([0xffff_ffff; 8]); bytes as usize / 32];
-    let tables = Tables::new(plan, &flavour, form, memory.as_mut_ptr());
-    run(tables.launches(), threads);
-    Filled { tables, _memory: memory }
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Case {
@@ -318,46 +272,66 @@ fn m6_quotient() {
     }
 }
 
-/// The pointwise kernels.
+/// The pointwise steps, with values at the edges of the field, at sizes around the block's.
 #[test]
 fn m6_pointwise() {
-    let lg = 6;
-    let n = 1usize << lg;
-    let s: Vec<Vec<Scalar>> =
-        (0..3u64).map(|k| (0..n as u64).map(|i| random_scalar(i + 100 * k)).collect()).collect();
-    let v: Vec<Vec<Fr>> = s.iter().map(|x| x.iter().map(|&s| to_fr(s)).collect()).collect();
-    let mut out = vec![Fr([0; 8]); n];
     let k = Scalar::from(11);
+    for (lg, threads) in [(0, Threads::Forwards), (6, Threads::Backwards), (8, Threads::Shuffled(1))] {
+        let n = (1u64 << lg) + lg;
+        let edges = [Scalar::ZERO, Scalar::ONE, -Scalar::ONE];
+        let value = |i: u64, k: u64| match (i / 3u64.pow(k as u32) % 5) as usize {
+            e @ 0..3 => edges[e],
+            _ => random_scalar(i + 1000 * k),
+        };
+        let s: Vec<Vec<Scalar>> = (0..3).map(|k| (0..n).map(|i| value(i, k)).collect()).collect();
+        let v: Vec<Vec<Fr>> = s.iter().map(|x| x.iter().map(|&s| to_fr(s)).collect()).collect();
+        let check = |launch: &dyn Fn(*mut Fr) -> Launch, expected: &dyn Fn(usize) -> Scalar| {
+            let mut a = v[0].clone();
+            a.push(Fr([7; 8]));
+            run(&[launch(a.as_mut_ptr())], threads);
+            assert_eq!(a.pop(), Some(Fr([7; 8])), "nothing past the end is written");
+            assert_eq!(values(&a), (0..n as usize).map(expected).collect::<Vec<_>>());
+        };
+        let (b, c) = (v[1].as_ptr(), v[2].as_ptr());
+        check(&|a| combine_product(a, b, n), &|i| s[0][i] * s[1][i]);
+        check(&|a| combine_sub_scale(a, b, to_fr(k), n), &|i| (s[0][i] - s[1][i]) * k);
+        check(&|a| quotient_pointwise(a, b, c, to_fr(k), n), &|i| (s[0][i] * s[1][i] - s[2][i]) * k);
+    }
+}
 
-    let args = Args::new().with(out.as_mut_ptr()).with(v[0].as_ptr()).with(v[1].as_ptr()).with(v[2].as_ptr());
-    run(
-        &[Launch::elementwise("fr_quotient", n as u64, 48, args.with(to_fr(k)).with(n as u64))],
-        Threads::Backwards,
-    );
-    assert!(values(&out).iter().enumerate().all(|(i, &y)| y == (s[0][i] * s[1][i] - s[2][i]) * k));
+/// Permutations and powers of a shift, at every size to 2^9.
+#[test]
+fn m6_reversal_and_powers() {
+    let (k, f) = (Scalar::from(11), Scalar::from(3));
+    for lg in 0..=9u32 {
+        let n = 1usize << lg;
+        let threads =
+            [Threads::Forwards, Threads::Backwards, Threads::Shuffled(u64::from(lg))][lg as usize % 3];
+        let s: Vec<Scalar> = (0..n as u64).map(|i| random_scalar(i + 100)).collect();
+        let v: Vec<Fr> = s.iter().map(|&s| to_fr(s)).collect();
 
-    let args = Args::new().with(out.as_mut_ptr()).with(v[0].as_ptr()).with(v[1].as_ptr()).with(n as u64);
-    run(&[Launch::elementwise("fr_product", n as u64, 48, args)], Threads::Shuffled(1));
-    assert!(values(&out).iter().enumerate().all(|(i, &y)| y == s[0][i] * s[1][i]));
+        let mut out = vec![Fr([0; 8]); n];
+        let args = Args::new().with(out.as_mut_ptr()).with(v.as_ptr()).with(lg);
+        run(&[Launch::elementwise("fr_bit_reverse", n as u64, 128, args)], threads);
+        assert!(values(&out).iter().enumerate().all(|(i, &y)| y == s[reversed(i, lg)]));
+        let mut x = v.clone();
+        run(&[reverse_in_place(x.as_mut_ptr(), lg)], threads);
+        assert_eq!(x, out);
 
-    let args = Args::new().with(out.as_mut_ptr()).with(v[2].as_ptr()).with(lg);
-    run(&[Launch::elementwise("fr_bit_reverse", n as u64, 128, args)], Threads::Forwards);
-    assert!(values(&out).iter().enumerate().all(|(i, &y)| y == s[2][reversed(i, lg)]));
-
-    let f = Scalar::from(3);
-    let mut powers = vec![Fr([0; 8]); 64];
-    let args = Args::new().with(powers.as_mut_ptr()).with(to_fr(k)).with(to_fr(f));
-    run(&[Launch::elementwise("ntt_powers", 32, 32, args)], Threads::Forwards);
-    for is_reversed in [false, true] {
-        let mut x = v[0].clone();
-        let args = Args::new().with(x.as_mut_ptr()).with(powers.as_ptr()).with(to_fr(k)).with(lg);
-        run(
-            &[Launch::elementwise("fr_scale", n as u64, 32, args.with(u32::from(is_reversed)))],
-            Threads::Forwards,
-        );
-        for (i, y) in values(&x).into_iter().enumerate() {
-            let e = if is_reversed { reversed(i, lg) } else { i };
-            assert_eq!(y, s[0][i] * k * f.pow_vartime([e as u64]));
+        let mut table = vec![Fr([0; 8]); 64];
+        run(&[powers(table.as_mut_ptr(), to_fr(k), to_fr(f))], threads);
+        let table_values = values(&table);
+        for j in 0..32 {
+            assert_eq!(table_values[j], k.pow_vartime([1 << j]));
+            assert_eq!(table_values[32 + j], f.pow_vartime([1 << j]));
+        }
+        for is_reversed in [false, true] {
+            let mut x = v.clone();
+            run(&[scale(x.as_mut_ptr(), table.as_ptr(), to_fr(k), lg, is_reversed)], threads);
+            for (i, y) in values(&x).into_iter().enumerate() {
+                let e = if is_reversed { reversed(i, lg) } else { i };
+                assert_eq!(y, s[i] * k * f.pow_vartime([e as u64]));
+            }
         }
     }
 }

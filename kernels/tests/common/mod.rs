@@ -2,6 +2,8 @@
 #![allow(dead_code, clippy::cast_possible_truncation, missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod transforms;
+
 use blstrs::{Fp, Fp2, G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
 use ff::Field;
 use group::{Curve, Group, prime::PrimeCurveAffine};
