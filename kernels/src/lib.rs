@@ -2,6 +2,8 @@
 
 mod arch;
 mod cache;
+#[cfg(feature = "cuda")]
+pub mod card;
 pub mod check;
 mod error;
 mod family;

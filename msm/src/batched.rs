@@ -11,12 +11,12 @@
 //! ```
 
 use crate::compact::{Layout, Pieces, WordsPart};
-use crate::device::{Batch, BatchScalars, Msm};
+use crate::device::{Batch, BatchScalars, Msm, Queues};
 use crate::points::{Home, Place, Points, Scalars};
 use crate::{Affine, Error, Plan};
 use group::Group;
 use group::prime::PrimeCurveAffine;
-use prestage_transfer::{Downloading, Lanes, Pinned, Source, Transfer, Uploading};
+use prestage_transfer::{Downloading, Lanes, Pinned, Source, Uploading};
 use prestage_vram::{Buf, Bytes, Device, Freed};
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -100,7 +100,8 @@ impl Batches {
             Place::Device => Bytes::ZERO,
             Place::Host => Bytes::of::<u64>(Layout::slot(self.batch).saturating_mul(slots)) * device.scale(),
         };
-        device.scratch_charge::<A>(&self.plan) + Bytes::of::<A::Curve>(slots) + streamed
+        let results = device.partials::<A>().saturating_mul(slots);
+        device.scratch_charge::<A>(&self.plan) + Bytes::of::<A::Curve>(results) + streamed
     }
 
     /// Slots of either kind.
@@ -121,7 +122,7 @@ impl<A: Affine> Slots<A> {
     ///
     /// # Errors
     /// As [`Pinned::uninit`].
-    pub fn open(device: &impl Transfer, count: usize) -> Result<Self, Error> {
+    pub fn open(device: &impl Msm, count: usize) -> Result<Self, Error> {
         let slots = (0..count).map(|_| Self::pin(device)).collect::<Result<_, _>>()?;
         Ok(Self(Arc::new(Mutex::new(slots))))
     }
@@ -132,7 +133,7 @@ impl<A: Affine> Slots<A> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn take(&self, device: &impl Transfer) -> Result<Slot<A>, Error> {
+    fn take(&self, device: &impl Msm) -> Result<Slot<A>, Error> {
         let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         slot.map_or_else(|| Self::pin(device), Ok)
     }
@@ -141,8 +142,8 @@ impl<A: Affine> Slots<A> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
     }
 
-    fn pin(device: &impl Transfer) -> Result<Slot<A>, Error> {
-        Ok(Pinned::<A::Curve>::uninit(device, 1)?)
+    fn pin(device: &impl Msm) -> Result<Slot<A>, Error> {
+        Ok(Pinned::<A::Curve>::uninit(device, device.partials::<A>())?)
     }
 }
 
@@ -162,17 +163,21 @@ impl<A: Affine> fmt::Debug for Slots<A> {
 ///
 /// Dropping it waits for what is in flight.
 #[must_use = "the sum is reached through `finish`"]
-pub struct Deferred<'t, D: Device, A: Affine> {
+pub struct Deferred<'t, D: Msm, A: Affine> {
+    device: &'t D,
+    plan: Plan,
     /// Sum of the batches that were waited for.
     sum: A::Curve,
     /// The result of the last batch on its way.
     last: Option<Downloading<'t, D, MaybeUninit<A::Curve>>>,
     /// Scalars on their way, one batch in each device slot.
     uploads: [Vec<Uploading<'t, D, WordsPart>>; 2],
+    /// What the work under way reads in host memory: it goes after that has been waited for.
+    _bases: Points<A>,
     slots: Slots<A>,
 }
 
-impl<D: Device, A: Affine> Deferred<'_, D, A> {
+impl<D: Msm, A: Affine> Deferred<'_, D, A> {
     /// True when [`Deferred::finish`] will not block.
     ///
     /// # Errors
@@ -194,17 +199,16 @@ impl<D: Device, A: Affine> Deferred<'_, D, A> {
     fn collect(&mut self) -> Result<(), Error> {
         if let Some(last) = self.last.take() {
             let slot = last.wait()?;
-            for result in slot.iter() {
-                // SAFETY: the batch wrote the result, by the contract of `Msm`, and neither it nor the copy failed.
-                self.sum += unsafe { result.assume_init() };
-            }
+            // SAFETY: the batch wrote all partial sums, by the contract of `Msm`, and neither it nor the copy failed.
+            let partials = unsafe { std::slice::from_raw_parts(slot.as_ptr().cast(), slot.len()) };
+            self.sum += self.device.fold::<A>(&self.plan, partials);
             self.slots.give_back(slot);
         }
         Ok(())
     }
 }
 
-impl<D: Device, A: Affine> fmt::Debug for Deferred<'_, D, A> {
+impl<D: Msm, A: Affine> fmt::Debug for Deferred<'_, D, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Deferred").field("group", &A::NAME).field("last", &self.last).finish_non_exhaustive()
     }
@@ -257,8 +261,15 @@ pub fn batched<'t, D: Msm, A: Affine>(
     if bases.len() != batches.len() {
         return Err(Error::LongerThanPlanned { len: bases.len(), planned: batches.len() });
     }
-    let mut deferred =
-        Deferred { sum: A::Curve::identity(), last: None, uploads: Default::default(), slots: slots.clone() };
+    let mut deferred = Deferred {
+        device: lanes.device(),
+        plan: *batches.plan(),
+        sum: A::Curve::identity(),
+        last: None,
+        uploads: Default::default(),
+        _bases: bases.clone(),
+        slots: slots.clone(),
+    };
     if bases.is_empty() {
         return Ok(deferred);
     }
@@ -304,7 +315,10 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
                 lanes.device().scratch_charge::<A>(batches.plan()),
             )?,
             results: (0..batches.slots())
-                .map(|_| lanes.compute.alloc_charged("msm result", 1, Bytes::of::<A::Curve>(1)))
+                .map(|_| {
+                    let partials = lanes.device().partials::<A>();
+                    lanes.compute.alloc_charged("msm result", partials, Bytes::of::<A::Curve>(partials))
+                })
                 .collect::<Result<_, _>>()?,
             scalars: (0..streamed)
                 .map(|_| lanes.upload.alloc("msm scalars", Layout::slot(batches.batch())))
@@ -376,16 +390,18 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
             scratch: self.scratch.block(),
             result: result.block(),
         };
+        let queues = Queues { compute: queue, upload: lanes.upload.queue() };
         // SAFETY: all three blocks were just claimed for this queue, and whoever uses them next claims them first;
         // `take` gave them their sizes; the scalars were uploaded, or belong to a buffer of initialised elements
-        // that holds the range.
-        unsafe { lanes.device().enqueue(queue, batch) }?;
+        // that holds the range. The deferred sum keeps the bases until it has waited for the batch.
+        unsafe { lanes.device().enqueue(queues, batch) }?;
         if let Some(buf) = sent {
             let mark = lanes.compute.record()?;
             // SAFETY: recorded after the only use on this lane. The next upload into this slot waits for this
             // batch alone, not for the one that will be running then.
             unsafe { buf.ready_at(mark.raw().clone()) };
         }
-        Ok(lanes.download.download(result, 0..1, slot)?)
+        let all = 0..result.len();
+        Ok(lanes.download.download(result, all, slot)?)
     }
 }

@@ -44,15 +44,32 @@ pub struct Batch<'b, A, B> {
     pub scalars: BatchScalars<'b, B>,
     /// [`Msm::scratch`] bytes.
     pub scratch: &'b B,
-    /// Where the sum goes: one `A::Curve` at the beginning of the block.
+    /// Where the partial sums go: [`Msm::partials`] of `A::Curve` at the beginning of the block.
     pub result: &'b B,
 }
+
+/// The queues of a turn that a batch works on.
+#[derive(Debug)]
+pub struct Queues<'q, Q> {
+    /// For kernels.
+    pub compute: &'q Q,
+    /// For bases that come from host memory.
+    pub upload: &'q Q,
+}
+
+impl<Q> Clone for Queues<'_, Q> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Q> Copy for Queues<'_, Q> {}
 
 /// A device that computes multi-scalar multiplications.
 ///
 /// # Safety
-/// Callers rely on [`Msm::enqueue`]: when it returned `Ok` and its work did not fail, the result block holds a valid
-/// `A::Curve`.
+/// Callers rely on [`Msm::enqueue`]: when it returned `Ok` and its work did not fail, the result block holds as many valid
+/// `A::Curve` as [`Msm::partials`] says.
 pub unsafe trait Msm: Transfer {
     /// The fastest plan for batches of `len` terms.
     fn plan(&self, len: usize) -> Plan;
@@ -65,17 +82,37 @@ pub unsafe trait Msm: Transfer {
         self.scratch::<A>(plan)
     }
 
-    /// Enqueues one batch and returns at once. The work is recorded as one or more spans on the queue's track.
-    ///
-    /// # Safety
-    /// The three blocks were claimed for `queue`, in that they are used by no other queue until it has done this
-    /// work, and have the sizes that [`Batch`] states; the scalars are initialised by what `queue` ran before.
+    /// Partial sums that a batch leaves, the same for every plan.
+    fn partials<A: Affine>(&self) -> usize {
+        1
+    }
+
+    /// The sum of a batch from its partial sums, on the host.
+    fn fold<A: Affine>(&self, _: &Plan, partials: &[A::Curve]) -> A::Curve {
+        partials.iter().sum()
+    }
+
+    /// Makes ready what batches need apart from memory of a turn: code that must be compiled or loaded. Call it outside of
+    /// turns.
     ///
     /// # Errors
-    /// [`Error::Device`] when nothing was enqueued; [`Error::Poisoned`].
+    /// [`Error::Device`].
+    fn prepare(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Enqueues one batch and returns at once. The work is recorded as one or more spans on the queues' tracks.
+    ///
+    /// # Safety
+    /// The three blocks were claimed for the compute queue, in that they are used by no other queue until it has done this
+    /// work, and have the sizes that [`Batch`] states; the scalars are initialised by what that queue ran before. The bases
+    /// stay where they are until the work has ended.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when not all was enqueued; [`Error::Poisoned`].
     unsafe fn enqueue<A: Affine>(
         &self,
-        queue: &Self::Queue,
+        queues: Queues<'_, Self::Queue>,
         batch: Batch<'_, A, Self::Block>,
     ) -> Result<(), Error>;
 }
@@ -92,11 +129,11 @@ unsafe impl Msm for Host {
 
     unsafe fn enqueue<A: Affine>(
         &self,
-        queue: &HostQueue,
+        queues: Queues<'_, HostQueue>,
         batch: Batch<'_, A, Self::Block>,
     ) -> Result<(), Error> {
         // SAFETY: the same contract.
-        unsafe { perform(self, queue, batch) }
+        unsafe { perform(self, queues.compute, batch) }
     }
 }
 
@@ -116,11 +153,11 @@ unsafe impl Msm for Sim {
 
     unsafe fn enqueue<A: Affine>(
         &self,
-        queue: &SimQueue,
+        queues: Queues<'_, SimQueue>,
         batch: Batch<'_, A, Self::Block>,
     ) -> Result<(), Error> {
         // SAFETY: the same contract.
-        unsafe { perform(self, queue, batch) }
+        unsafe { perform(self, queues.compute, batch) }
     }
 }
 

@@ -4,6 +4,8 @@ mod affine;
 mod batched;
 mod buckets;
 mod compact;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod digits;
 mod error;
@@ -19,7 +21,7 @@ mod split;
 pub use affine::{Affine, to_affine_batch};
 pub use batched::{Batches, Deferred, Slots, batched};
 pub use compact::{Compact, Layout};
-pub use device::{Batch, BatchScalars, Msm};
+pub use device::{Batch, BatchScalars, Msm, Queues};
 pub use error::Error;
 pub use host::{Stats, msm, msm_with};
 pub use plan::Plan;

@@ -185,6 +185,14 @@ pub unsafe trait Ntt: Transfer {
         self.table_bytes(plan)
     }
 
+    /// Makes ready what steps need apart from memory of a turn: code that must be compiled or loaded. Call it outside of turns.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    fn prepare(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Enqueues one step and returns at once. The work is recorded as one or more spans on the queue's
     /// track.
     ///

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod chunked;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod device;
 mod domain;
 mod error;

@@ -30,6 +30,8 @@ pub struct Plan {
     domain: Domain,
     /// Logarithm of the number of chunks; zero for whole polynomials.
     log_chunks: u32,
+    /// The coset that tables are made for.
+    coset: Option<Scalar>,
 }
 
 /// Device memory of a [`Plan`], exact to the byte.
@@ -66,7 +68,7 @@ impl Plan {
     /// Polynomials are whole on the device.
     #[must_use]
     pub const fn whole(domain: Domain) -> Self {
-        Self { domain, log_chunks: 0 }
+        Self { domain, log_chunks: 0, coset: None }
     }
 
     /// Polynomials of `n` values pass through the device in `chunks` pieces.
@@ -82,7 +84,20 @@ impl Plan {
         {
             return Err(Error::Chunks { chunks, size: domain.size() });
         }
-        Ok(Self { domain, log_chunks })
+        Ok(Self { domain, log_chunks, coset: None })
+    }
+
+    /// The same plan, its tables made for the coset `shift`: steps on others are slower on some devices. It takes no more memory.
+    #[must_use]
+    pub const fn on_coset(mut self, shift: Scalar) -> Self {
+        self.coset = Some(shift);
+        self
+    }
+
+    /// The coset that tables are made for.
+    #[must_use]
+    pub const fn coset(&self) -> Option<Scalar> {
+        self.coset
     }
 
     /// The domain.

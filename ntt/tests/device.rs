@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use blstrs::Scalar;
 use ff::Field;
 use prestage_ntt::host::{self, Combine};
-use prestage_ntt::{Chunked, Domain, Error, Order, Outside, Plan, Transform, Twiddles};
+use prestage_ntt::{Chunked, Domain, Error, Ntt, Order, Outside, Plan, Transform, Twiddles};
 use prestage_transfer::{Lane, Lanes, Pinned, Ring};
 use prestage_vram::{
     Buf, Bytes, Device, Event, Host, HostConfig, LedgerConfig, Op, Sink, Track, Turn, Worker,
@@ -25,13 +25,13 @@ fn open() -> Host {
     Host::open(HostConfig::default()).unwrap()
 }
 
-fn up<'t>(lane: &Lane<'t, Host>, label: &'static str, v: &[Scalar]) -> Buf<'t, Host, Scalar> {
+fn up<'t, D: Ntt>(lane: &Lane<'t, D>, label: &'static str, v: &[Scalar]) -> Buf<'t, D, Scalar> {
     let (buf, uploading) = lane.upload(v.to_vec(), lane.alloc(label, v.len()).unwrap()).unwrap();
     uploading.wait().unwrap();
     buf
 }
 
-fn down(turn: &Turn<'_, Host>, lane: &Lane<'_, Host>, buf: &mut Buf<'_, Host, Scalar>) -> Vec<Scalar> {
+fn down<D: Ntt>(turn: &Turn<'_, D>, lane: &Lane<'_, D>, buf: &mut Buf<'_, D, Scalar>) -> Vec<Scalar> {
     let into = Pinned::filled(turn.device(), buf.len(), Scalar::ZERO).unwrap();
     lane.download(buf, 0..buf.len(), into).unwrap().wait().unwrap().to_vec()
 }
@@ -47,22 +47,23 @@ fn quotient(d: &Domain, abc: &[Vec<Scalar>; 3], shift: Scalar, scale: Scalar) ->
     h
 }
 
-#[test]
-fn every_step_on_a_device_equals_the_slices() {
-    let host = open();
+/// Every step over domains of these sizes, with tables for the coset and without.
+fn every_step_equals_the_slices<D: Ntt>(device: &D, domains: &[(u32, u64)]) {
     let mut worker = Worker::new(0);
-    for (log_size, generator) in [(0, 7), (3, 5), (9, 7), (12, 5)] {
+    for (&(log_size, generator), coset) in domains.iter().flat_map(|d| [(d, false), (d, true)]) {
         let d = Domain::new(1 << log_size, generator).unwrap();
         let shift = Scalar::from(7);
+        let plan = Plan::whole(d.clone());
+        let plan = if coset { plan.on_coset(shift) } else { plan };
         let scale = Scalar::from(12_345);
         let abc = [1, 2, 3].map(|seed| values(d.size(), seed));
         let expected = quotient(&d, &abc, shift, scale);
         let mut coefficients = expected.clone();
         host::coset_coefficients(&d, &mut coefficients, shift).unwrap();
 
-        let turn = host.turn(&mut worker).unwrap();
+        let turn = device.turn(&mut worker).unwrap();
         let lanes = Lanes::open(&turn).unwrap();
-        let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::whole(d.clone())).unwrap();
+        let mut twiddles = Twiddles::for_turn(&lanes.compute, plan).unwrap();
         let [mut a, mut b, mut c] = abc.each_ref().map(|x| up(&lanes.upload, "x", x));
         for x in [&mut a, &mut b, &mut c] {
             twiddles.coset_evaluations(&lanes.compute, x, shift).unwrap();
@@ -79,15 +80,34 @@ fn every_step_on_a_device_equals_the_slices() {
         twiddles.combine(&lanes.compute, &mut a, &mut b, Combine::Mul).unwrap();
         twiddles.combine(&lanes.compute, &mut a, &mut c, Combine::SubScale(scale)).unwrap();
         assert!(down(&turn, &lanes.download, &mut a) == expected, "2^{log_size}");
+        for input in [Order::Natural, Order::Reversed] {
+            for output in [Order::Natural, Order::Reversed] {
+                for transform in [Transform::forward(), Transform::inverse()] {
+                    for t in [transform, transform.on_coset(shift), transform.on_coset(scale)] {
+                        let t = t.from(input).to(output);
+                        let mut expected = abc[0].clone();
+                        host::transform(&d, &mut expected, &t).unwrap();
+                        let mut x = up(&lanes.upload, "x", &abc[0]);
+                        twiddles.transform(&lanes.compute, &mut x, &t).unwrap();
+                        assert!(down(&turn, &lanes.download, &mut x) == expected, "2^{log_size} {t:?}");
+                    }
+                }
+            }
+        }
         drop((a, b, c, twiddles, lanes));
         turn.release().unwrap();
     }
-    assert_eq!(host.ledger().level().used(), Bytes::ZERO);
+    assert_eq!(device.ledger().level().used(), Bytes::ZERO);
+}
+
+#[test]
+fn every_step_on_a_device_equals_the_slices() {
+    every_step_equals_the_slices(&open(), &[(0, 7), (3, 5), (9, 7), (12, 5)]);
 }
 
 /// One proof's quotient out of core: b, then c, through the same two slots.
-fn out_of_core(
-    host: &Host,
+fn out_of_core<D: Ntt>(
+    device: &D,
     d: &Domain,
     chunks: usize,
     abc: &[Vec<Scalar>; 3],
@@ -95,15 +115,15 @@ fn out_of_core(
 ) -> Vec<Scalar> {
     let (shift, scale) = (Scalar::from(7), Scalar::from(5));
     let mut worker = Worker::new(0);
-    let turn = host.turn(&mut worker).unwrap();
+    let turn = device.turn(&mut worker).unwrap();
     turn.phase("quotient");
     let lanes = Lanes::open(&turn).unwrap();
     let plan = Plan::chunked(d.clone(), chunks).unwrap();
-    let footprint = plan.footprint(host);
+    let footprint = plan.footprint(device);
     let mut twiddles = Twiddles::for_turn(&lanes.compute, plan).unwrap();
     let mut a = up(&lanes.upload, "a", &abc[0]);
     twiddles.coset_evaluations(&lanes.compute, &mut a, shift).unwrap();
-    let mut rings = piece.map(|piece| [(); 2].map(|()| Ring::open(host, 2, piece, Scalar::ZERO).unwrap()));
+    let mut rings = piece.map(|piece| [(); 2].map(|()| Ring::open(device, 2, piece, Scalar::ZERO).unwrap()));
     let mut slots = Chunked::open(&lanes, &twiddles).unwrap();
     for (x, how) in [(&abc[1], Combine::Mul), (&abc[2], Combine::SubScale(scale))] {
         let mut x = x.clone();
@@ -123,19 +143,51 @@ fn out_of_core(
     h
 }
 
-#[test]
-fn chunked_equals_the_slices_and_keeps_to_its_footprint() {
-    let host = open();
-    for (log_size, generator) in [(2u32, 7), (4, 5), (7, 7), (12, 5), (13, 7)] {
+fn chunked_equals_the_slices<D: Ntt>(device: &D, domains: &[(u32, u64)]) {
+    for &(log_size, generator) in domains {
         let d = Domain::new(1 << log_size, generator).unwrap();
         let abc = [4, 5, 6].map(|seed| values(d.size(), seed + u64::from(log_size)));
         for log_chunks in 1..=(log_size / 2).min(6) {
-            out_of_core(&host, &d, 1 << log_chunks, &abc, None);
+            out_of_core(device, &d, 1 << log_chunks, &abc, None);
         }
-        out_of_core(&host, &d, 2, &abc, Some(100));
+        out_of_core(device, &d, 2, &abc, Some(100));
     }
-    assert_eq!(host.ledger().level().used(), Bytes::ZERO);
-    assert_eq!(host.ledger().locked().bytes(), Bytes::ZERO);
+    assert_eq!(device.ledger().level().used(), Bytes::ZERO);
+    assert_eq!(device.ledger().locked().bytes(), Bytes::ZERO);
+}
+
+#[test]
+fn chunked_equals_the_slices_and_keeps_to_its_footprint() {
+    chunked_equals_the_slices(&open(), &[(2, 7), (4, 5), (7, 7), (12, 5), (13, 7)]);
+}
+
+#[cfg(feature = "cuda")]
+mod on_a_card {
+    use super::{chunked_equals_the_slices, every_step_equals_the_slices};
+    use prestage_ntt::Ntt;
+    use prestage_vram::conformance::{OnCuda, Subject, run};
+    use prestage_vram::cuda::Cuda;
+    use prestage_vram::{Bytes, LedgerConfig};
+
+    fn on_a_card(name: &str, test: impl FnOnce(&Cuda)) {
+        run(&OnCuda, name, |on| {
+            let card = on.open(Bytes::gib(8), LedgerConfig::default());
+            card.prepare().unwrap();
+            test(&card);
+        });
+    }
+
+    #[test]
+    fn m1_every_step_equals_the_slices() {
+        let domains: Vec<_> = (0..=18).flat_map(|log| [(log, 7), (log, 5)]).collect();
+        on_a_card("m1_every_step", |card| every_step_equals_the_slices(card, &domains));
+    }
+
+    #[test]
+    fn m1_chunked_equals_the_slices() {
+        let domains = [(2, 7), (4, 5), (7, 7), (12, 5), (13, 7), (16, 5), (18, 7)];
+        on_a_card("m1_chunked", |card| chunked_equals_the_slices(card, &domains));
+    }
 }
 
 proptest! {

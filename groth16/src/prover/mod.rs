@@ -135,6 +135,8 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         let size = key.domain_size();
         let size = usize::try_from(size).map_err(|_| Error::TooLarge { size })?;
         let domain = Domain::new(size, R::GENERATOR)?;
+        Ntt::prepare(device)?;
+        Msm::prepare(device)?;
         Ok(Self {
             form: R::quotient(&domain)?,
             shape: Shape::of_key(&key),

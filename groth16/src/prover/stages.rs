@@ -109,7 +109,7 @@ pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<
     lanes.turn().phase("quotient");
     let Quotient { shift, scale, coefficients } = prover.form;
     let lane = &lanes.compute;
-    let mut ntt = Twiddles::for_turn(lane, transforms(prover.domain(), plan.policy())?)?;
+    let mut ntt = Twiddles::for_turn(lane, transforms(prover.domain(), plan.policy())?.on_coset(shift))?;
     let mut a = match polynomials {
         Polynomials::Full { mut a, mut b, mut c } => {
             for polynomial in [&mut a, &mut b, &mut c] {
@@ -173,7 +173,7 @@ pub(super) fn transforms(domain: &Domain, policy: Policy) -> Result<prestage_ntt
 
 /// The H sum under way. No polynomial is left on the device.
 #[must_use = "the sum is under way: go on with `tail`"]
-pub struct Committed<'t, D: Device, R: Reduction> {
+pub struct Committed<'t, D: Msm, R: Reduction> {
     prover: &'t Prover<'t, D, R>,
     plan: Plan,
     h: Deferred<'t, D, G1Affine>,
@@ -273,7 +273,7 @@ impl<D: Device, R: Reduction> fmt::Debug for H<'_, D, R> {
     }
 }
 
-impl<D: Device, R: Reduction> fmt::Debug for Committed<'_, D, R> {
+impl<D: Msm, R: Reduction> fmt::Debug for Committed<'_, D, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Committed").field("plan", &self.plan).field("h", &self.h).finish_non_exhaustive()
     }

@@ -16,17 +16,23 @@ fn host() -> Host {
 
 /// The sum through batches of at most `batch`, its scalars on the device or streamed from the host. Also checks
 /// that the ledger's peak is the footprint to the byte, and that nothing stays.
-fn sum<A: Affine>(host: &Host, bases: &[A], scalars: &[Scalar], batch: usize, place: Place) -> A::Curve {
-    let slots = Slots::<A>::open(host, 2).unwrap();
+pub(crate) fn sum<D: Msm, A: Affine>(
+    device: &D,
+    bases: &[A],
+    scalars: &[Scalar],
+    batch: usize,
+    place: Place,
+) -> A::Curve {
+    let slots = Slots::<A>::open(device, 2).unwrap();
     let bases = Points::from(bases.to_vec());
-    let batches = Batches::new(host, bases.len(), batch);
+    let batches = Batches::new(device, bases.len(), batch);
     let mut worker = Worker::new(0);
-    let turn = host.turn(&mut worker).unwrap();
+    let turn = device.turn(&mut worker).unwrap();
     let lanes = Lanes::open(&turn).unwrap();
     let sum = match place {
         Place::Host => {
             turn.phase("sum");
-            let scalars = Scalars::host(Compact::new(host, scalars).unwrap());
+            let scalars = Scalars::host(Compact::new(device, scalars).unwrap());
             batched(&lanes, "x", &bases, scalars, &batches, &slots).unwrap()
         }
         Place::Device => {
@@ -40,15 +46,15 @@ fn sum<A: Affine>(host: &Host, bases: &[A], scalars: &[Scalar], batch: usize, pl
         }
     };
     // Handed back already: what the pool retains, the next sum on these lanes may take.
-    assert_eq!(host.ledger().level().pooled, Bytes::ZERO);
+    assert_eq!(device.ledger().level().pooled, Bytes::ZERO);
     let held = if place == Place::Device { Bytes::of::<Scalar>(scalars.len()) } else { Bytes::ZERO };
     let peak = turn.peaks().iter().find(|p| p.0 == "sum").map_or(Bytes::ZERO, |p| p.1);
-    assert_eq!(peak, held + batches.footprint::<A, _>(host, place));
+    assert_eq!(peak, held + batches.footprint::<A, _>(device, place));
     let sum = sum.finish().unwrap();
     assert_eq!(slots.free(), 2);
     drop(lanes);
     turn.release().unwrap();
-    assert_eq!(host.ledger().level().used(), Bytes::ZERO);
+    assert_eq!(device.ledger().level().used(), Bytes::ZERO);
     sum
 }
 
@@ -190,7 +196,7 @@ fn f008_empty_sum_takes_nothing() {
         let batches = Batches::new(&host, 0, 100);
         assert_eq!((batches.count(), batches.range(0), batches.range(9)), (0, 0..0, 0..0));
         assert_eq!(batches.footprint::<G2Affine, _>(&host, place), Bytes::ZERO);
-        assert!(bool::from(sum::<G1Affine>(&host, &[], &[], 100, place).is_identity()));
+        assert!(bool::from(sum::<_, G1Affine>(&host, &[], &[], 100, place).is_identity()));
     }
 }
 

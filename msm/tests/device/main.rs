@@ -5,5 +5,7 @@
 mod common;
 
 mod batches;
+#[cfg(feature = "cuda")]
+mod card;
 mod faults;
 mod spy;

@@ -1,6 +1,6 @@
 //! The CPU as a device that writes down what it is asked for: every batch, and every mark that the host waits for.
 
-use prestage_msm::{Affine, Batch, Msm, Plan};
+use prestage_msm::{Affine, Batch, Msm, Plan, Queues};
 use prestage_transfer::{HostRange, Pages, Registration, Transfer};
 use prestage_vram::{
     Bytes, Class, Device, Error, Host, HostBlock, HostConfig, HostMark, HostQueue, Ledger, Reading, Track,
@@ -161,7 +161,7 @@ unsafe impl Msm for Spy {
 
     unsafe fn enqueue<A: Affine>(
         &self,
-        queue: &HostQueue,
+        queues: Queues<'_, HostQueue>,
         batch: Batch<'_, A, HostBlock>,
     ) -> Result<(), Error> {
         let mut log = self.log.lock().unwrap();
@@ -170,6 +170,6 @@ unsafe impl Msm for Spy {
         log.1 += 1;
         drop(log);
         // SAFETY: the same contract.
-        unsafe { self.host.enqueue(queue, batch) }
+        unsafe { self.host.enqueue(queues, batch) }
     }
 }

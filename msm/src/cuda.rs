@@ -1,0 +1,212 @@
+//! Sums on an NVIDIA card: the launches of `prestage_kernels::msm`, bases streamed in chunks through two slots.
+//!
+//! ```text
+//! upload   [bases 0][bases 1][bases 2]      …      each into the slot that the chunk before the last has left
+//! compute           [chunk 0][chunk 1][chunk 2] … [reduce]
+//! ```
+//!
+//! Buckets stay from chunk to chunk. A batch leaves one partial sum for each window and one of the ones; the host adds them up.
+
+use crate::{Affine, Batch, BatchScalars, Layout, Msm, Plan, Queues};
+use blstrs::Scalar;
+use group::Group;
+use prestage_kernels::msm::{self as launches, Curve, Form, Ones, Plan as Passes};
+use prestage_kernels::ntt::Fr;
+use prestage_kernels::{Family, Launch, card};
+use prestage_vram::cuda::{Cuda, CudaBlock, CudaMark, CudaQueue};
+use prestage_vram::{Bytes, Device as _, Error, Work};
+use std::ops::Range;
+
+/// Terms of a chunk.
+const CHUNK: usize = 1 << 22;
+/// The first chunk is smaller, so that kernels soon have something to do.
+const FIRST: usize = 1 << 19;
+/// Partial sums: more than windows of five bits or more come to, and the one of the ones.
+const PARTIALS: usize = 64;
+
+// SAFETY: partial sums are written by `to_jacobian` where there are windows, and are filled with zeros, which is infinity, where
+// there are none; or the queue fails.
+unsafe impl Msm for Cuda {
+    fn plan(&self, len: usize) -> Plan {
+        Plan::new(len, 1)
+    }
+
+    fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes {
+        Scratch::new::<A>(plan, std::ptr::null_mut()).bytes
+    }
+
+    fn partials<A: Affine>(&self) -> usize {
+        PARTIALS
+    }
+
+    fn fold<A: Affine>(&self, plan: &Plan, partials: &[A::Curve]) -> A::Curve {
+        let double = |point: A::Curve| point.double();
+        passes::<A>(plan).fold(partials, A::Curve::identity(), double, |sum, point| sum + point)
+    }
+
+    fn prepare(&self) -> Result<(), Error> {
+        [Family::MsmSort, Family::MsmG1, Family::MsmG2]
+            .into_iter()
+            .try_for_each(|family| card::load(self, family).map(drop))
+    }
+
+    unsafe fn enqueue<A: Affine>(
+        &self,
+        queues: Queues<'_, CudaQueue>,
+        batch: Batch<'_, A, CudaBlock>,
+    ) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        let outcome = unsafe { enqueue(self, queues, &batch) };
+        if outcome.is_err() {
+            // Copies that have been enqueued read the bases, which the caller may let go now.
+            let _ = self.drain(queues.upload);
+        }
+        outcome
+    }
+}
+
+fn curve<A: Affine>() -> Curve {
+    if A::NAME == "G1" { Curve::G1 } else { Curve::G2 }
+}
+
+/// Windows and chunks of a plan.
+fn passes<A: Affine>(plan: &Plan) -> Passes {
+    Passes::new(curve::<A>(), plan.len().clamp(1, CHUNK) as u64)
+}
+
+/// Where a batch's scratch lies.
+struct Scratch {
+    passes: Passes,
+    /// For the kernels.
+    work: *mut u8,
+    /// Two chunks of bases.
+    bases: [*mut u8; 2],
+    /// Ranks of compact scalars.
+    ranks: *mut u32,
+    /// The integers of a chunk of compact scalars.
+    integers: *mut [u32; 8],
+    /// Partial sums in the kernels' coordinates.
+    results: *mut u8,
+    bytes: Bytes,
+}
+
+impl Scratch {
+    fn new<A: Affine>(plan: &Plan, base: *mut u8) -> Self {
+        let passes = passes::<A>(plan);
+        let chunk = plan.len().clamp(1, CHUNK);
+        let mut used = 0u64;
+        let mut take = |bytes: u64| {
+            let at = base.wrapping_byte_add(usize::try_from(used).unwrap_or(usize::MAX));
+            used = used.saturating_add(bytes.next_multiple_of(256));
+            at
+        };
+        let bases = Bytes::of::<A>(chunk).get();
+        Self {
+            work: take(passes.scratch_bytes()),
+            bases: [take(bases), take(bases)],
+            ranks: take(launches::expand_scratch_bytes(plan.len() as u64)).cast(),
+            integers: take(32 * chunk as u64).cast(),
+            results: take(curve::<A>().xyzz_bytes() * passes.results()),
+            passes,
+            bytes: Bytes::new(used),
+        }
+    }
+}
+
+/// The chunks of a batch of `n` terms: a small one first.
+fn chunks(n: usize) -> impl Iterator<Item = Range<usize>> {
+    let first = if n > CHUNK { FIRST } else { n };
+    let rest = (first..n).step_by(CHUNK).map(move |start| start..n.min(start + CHUNK));
+    std::iter::once(0..first).chain(rest)
+}
+
+/// The scalars of a batch on the card.
+#[derive(Clone, Copy)]
+enum At {
+    Plain(*const Fr),
+    Compact(*const u64, Layout),
+}
+
+/// # Safety
+/// As [`Msm::enqueue`].
+unsafe fn enqueue<A: Affine>(
+    device: &Cuda,
+    queues: Queues<'_, CudaQueue>,
+    batch: &Batch<'_, A, CudaBlock>,
+) -> Result<(), Error> {
+    let Queues { compute, upload } = queues;
+    let Batch { name, plan, bases, terms, scalars, scratch, result } = batch;
+    let scratch = Scratch::new::<A>(plan, scratch.as_ptr());
+    let passes = &scratch.passes;
+    let scalars = match scalars {
+        BatchScalars::Plain { block, at } => At::Plain(block.as_ptr::<Fr>().cast_const().wrapping_add(*at)),
+        BatchScalars::Compact { block, layout } => At::Compact(block.as_ptr::<u64>().cast_const(), *layout),
+    };
+    let bases = bases.host().get(terms.clone()).unwrap_or_default();
+    let n = bases.len();
+
+    let mut prelude = match scalars {
+        At::Plain(_) => Vec::new(),
+        At::Compact(words, layout) => launches::ranks(words, narrow(layout.shift()), n as u64, scratch.ranks),
+    };
+    // What was in the scratch before has been used by then.
+    let mut left: [CudaMark; 2] = [device.record(compute)?, device.record(compute)?];
+    for group in passes.groups() {
+        prelude.extend(passes.clear(scratch.work));
+        for (number, chunk) in chunks(n).enumerate() {
+            let slot = scratch.bases[number % 2];
+            let part = &bases[chunk.clone()];
+            device.wait(upload, &left[number % 2])?;
+            let work = Work::copy(format!("stream {name}"), Bytes::of::<A>(part.len()));
+            // SAFETY: the slot is inside the scratch, which is the compute queue's, and that is waited for; the bases stay until
+            // the batch has ended, by the contract, or until the queue was drained.
+            unsafe {
+                device.enqueue(upload, work, |stream| {
+                    stream.upload(part.as_ptr().cast(), slot, size_of_val(part))
+                })
+            }?;
+            let arrived = device.record(upload)?;
+            device.wait(compute, &arrived)?;
+
+            let mut launches = std::mem::take(&mut prelude);
+            let (first, len) = (chunk.start as u64, chunk.len() as u64);
+            let (form, at) = match scalars {
+                At::Plain(scalars) => (Form::Montgomery, scalars.wrapping_add(chunk.start)),
+                At::Compact(words, layout) => {
+                    launches.push(launches::expand(
+                        words,
+                        layout.width() as u64,
+                        narrow(layout.shift()),
+                        first,
+                        len,
+                        scratch.ranks,
+                        scratch.integers,
+                    ));
+                    (Form::Integers, scratch.integers.cast_const().cast())
+                }
+            };
+            launches.extend(passes.accumulate(&group, Ones::Apart, form, at, slot, len, scratch.work));
+            let moved = Bytes::of::<A>(part.len()) + Bytes::of::<Scalar>(part.len());
+            // SAFETY: scratch, scalars and result are claimed for the queue, and of the sizes that they need.
+            unsafe { card::enqueue(device, compute, Work::launch(name.clone(), moved), &launches) }?;
+            left[number % 2] = device.record(compute)?;
+        }
+        prelude.extend(passes.reduce(&group, scratch.work, scratch.results));
+    }
+    let out = result.as_ptr::<A::Curve>().cast::<u8>();
+    prelude.push(passes.to_jacobian(scratch.results, out));
+    let size = PARTIALS * size_of::<A::Curve>();
+    let work = Work::launch(format!("{name} reduce"), Bytes::of::<A::Curve>(PARTIALS));
+    // SAFETY: as above; the block of the result has room for all partial sums.
+    unsafe {
+        device.enqueue(compute, work, |stream| {
+            stream.fill(out, 0, size)?;
+            prelude.iter().try_for_each(|launch: &Launch| card::launch(device, stream, launch))
+        })
+    }
+}
+
+/// Below 64.
+fn narrow(shift: usize) -> u32 {
+    u32::try_from(shift).unwrap_or(0)
+}

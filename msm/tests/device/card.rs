@@ -1,0 +1,113 @@
+//! Sums on an NVIDIA card against the logarithms of their points.
+
+use crate::batches::sum;
+use crate::common::{Known, random};
+use blstrs::{G1Affine, G2Affine, Scalar};
+use ff::Field;
+use prestage_msm::{Affine, Msm, Place};
+use prestage_vram::conformance::{OnCuda, Subject, run};
+use prestage_vram::cuda::Cuda;
+use prestage_vram::{Bytes, LedgerConfig};
+
+fn on_a_card(name: &str, test: impl FnOnce(&Cuda)) {
+    run(&OnCuda, name, |on| {
+        let card = on.open(Bytes::gib(16), LedgerConfig::default());
+        card.prepare().unwrap();
+        test(&card);
+    });
+}
+
+fn check<A: Affine>(card: &Cuda, known: &Known<A>, scalars: &[Scalar], what: &str) {
+    let (n, expected) = (scalars.len(), known.sum(scalars));
+    for place in [Place::Host, Place::Device] {
+        for batch in [n, n.div_ceil(3)] {
+            let got = sum(card, &known.bases, scalars, batch.max(1), place);
+            assert_eq!(got, expected, "{} {what}, {n} terms in batches of {batch}, {place:?}", A::NAME);
+        }
+    }
+}
+
+fn lengths<A: Affine>(card: &Cuda, lengths: &[usize]) {
+    for &n in lengths {
+        let known = Known::<A>::new(n, n as u64);
+        check(card, &known, &random(n, 3), "random");
+    }
+}
+
+#[test]
+fn m2_lengths_in_g1() {
+    on_a_card("m2_lengths_in_g1", |card| {
+        lengths::<G1Affine>(
+            card,
+            &[1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 300, 600, 1023, 4095, 4097, 70_000, 300_000],
+        );
+    });
+}
+
+#[test]
+fn m2_lengths_in_g2() {
+    on_a_card("m2_lengths_in_g2", |card| {
+        lengths::<G2Affine>(card, &[1, 2, 3, 33, 64, 600, 4097, 40_000]);
+    });
+}
+
+/// More than one chunk of bases.
+#[test]
+fn m2_a_long_sum_streams_its_bases() {
+    on_a_card("m2_a_long_sum_streams_its_bases", |card| {
+        let n = (1 << 22) + 700_001;
+        let known = Known::<G1Affine>::new(n, 9);
+        let scalars: Vec<_> = (0..n as u64)
+            .map(|i| match i % 10 {
+                0..5 => Scalar::ZERO,
+                5..9 => Scalar::ONE,
+                _ => Scalar::from(i).square() * Scalar::from(0x9e37_79b9_7f4a_7c15),
+            })
+            .collect();
+        for place in [Place::Host, Place::Device] {
+            assert_eq!(sum(card, &known.bases, &scalars, n, place), known.sum(&scalars), "{place:?}");
+        }
+    });
+}
+
+fn skewed<A: Affine>(card: &Cuda, n: usize) {
+    let mut known = Known::<A>::new(n, 4);
+    for i in (0..n).step_by(7) {
+        known.infinity(i);
+    }
+    for i in (3..n).step_by(11) {
+        known.copy(1, i);
+    }
+    for i in (5..n).step_by(13) {
+        known.negate(2, i);
+    }
+    let power = |k: u64| Scalar::from(2).pow_vartime([k]);
+    let edges: [(&str, fn(usize) -> Scalar); 6] = [
+        ("zeros", |_| Scalar::ZERO),
+        ("ones", |_| Scalar::ONE),
+        ("minus ones", |_| -Scalar::ONE),
+        ("equal", |_| Scalar::from(0x1234_5678_9abc)),
+        ("one bucket", |i| Scalar::from(5 + (i % 2) as u64)),
+        ("edges", |i| match i % 4 {
+            0 => -Scalar::ONE,
+            1 => Scalar::ONE,
+            2 => Scalar::from(2).pow_vartime([(i % 255) as u64]),
+            _ => Scalar::from(2).pow_vartime([(i % 255) as u64]) - Scalar::ONE,
+        }),
+    ];
+    for (what, scalar) in edges {
+        let scalars: Vec<_> = (0..n).map(scalar).collect();
+        check(card, &known, &scalars, what);
+    }
+    let halves: Vec<_> =
+        (0..n).map(|i| if i % 2 == 0 { Scalar::ONE } else { power(i as u64 % 250) }).collect();
+    check(card, &known, &halves, "half ones");
+}
+
+#[test]
+fn m3_m5_edges_and_skew() {
+    on_a_card("m3_m5_edges_and_skew", |card| {
+        skewed::<G1Affine>(card, 20_000);
+        skewed::<G2Affine>(card, 3_000);
+    });
+}
