@@ -77,7 +77,7 @@ fn f1_every_operation_may_fail() {
         let prover = Prover::new(card, key).unwrap();
         let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
         let pinned = card.ledger().locked().bytes();
-        let mut prove = |policy| prover.prove(&mut Worker::new(0), &assignment, &options(policy));
+        let prove = |policy| prover.prove(&mut Worker::new(0), &assignment, &options(policy));
         for (number, op) in kinds.into_iter().enumerate() {
             kind.store(number, Ordering::SeqCst);
             let mut failures = 0;

@@ -9,6 +9,8 @@ mod error;
 mod field;
 pub mod host;
 mod lanes;
+#[cfg(any(feature = "cuda", test))]
+mod launches;
 pub mod naive;
 mod passes;
 mod plan;
