@@ -17,14 +17,17 @@
 #pragma once
 #include "ntt.cuh"
 
-// src/ntt/columns.rs has the same layout.
+// src/ntt/columns.rs has the same layout. A device aligns elements to 16 bytes and a host need not: the element comes first, and
+// the size is a multiple of 16, so that both agree.
 struct NttColumns {
+    Fr scale;
     Fr* slot;
     const Fr* powers; // squarings of w or 1/w, then those of g
     u64 first;        // the slot's first column
-    Fr scale;
     u32 lg, lk, lc, log_width;
+    u64 unused;
 };
+static_assert(sizeof(NttColumns) == 80, "as in src/ntt/columns.rs");
 
 struct SharedFr {
     Shared<Quad> low, high;

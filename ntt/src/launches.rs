@@ -369,4 +369,63 @@ mod tests {
             assert!(bytes <= ROOMY, "{bytes}");
         }
     }
+
+    /// The steps of chunks on a card, one by one, against the CPU.
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn m1_chunk_steps_on_a_card_equal_those_of_the_cpu() {
+        use crate::{Ntt, Twiddles};
+        use prestage_transfer::{Lanes, Pinned};
+        use prestage_vram::conformance::{OnCuda, Subject, run};
+        use prestage_vram::{Host, HostConfig, LedgerConfig, Worker};
+
+        fn one<D: Ntt>(device: &D, plan: &Plan, input: &[Scalar], step: &Step<()>) -> Vec<Scalar> {
+            let mut worker = Worker::new(0);
+            let turn = device.turn(&mut worker).unwrap();
+            let lanes = Lanes::open(&turn).unwrap();
+            let mut twiddles = Twiddles::for_turn(&lanes.compute, plan.clone()).unwrap();
+            let slot = lanes.upload.alloc("slot", input.len()).unwrap();
+            let (mut slot, upload) = lanes.upload.upload(input.to_vec(), slot).unwrap();
+            slot.claim(lanes.compute.queue()).unwrap();
+            // SAFETY: a slot of the plan's length, claimed.
+            unsafe { twiddles.enqueue(&lanes.compute, "step".into(), step.map(|()| slot.block())) }.unwrap();
+            let into = Pinned::filled(device, input.len(), Scalar::ZERO).unwrap();
+            let out =
+                lanes.download.download(&mut slot, 0..input.len(), into).unwrap().wait().unwrap().to_vec();
+            upload.wait().unwrap();
+            drop((slot, twiddles, lanes));
+            turn.release().unwrap();
+            out
+        }
+
+        run(&OnCuda, "m1_chunk_steps", |on| {
+            let card = on.open(Bytes::gib(4), LedgerConfig::default());
+            card.prepare().unwrap();
+            let host = Host::open(HostConfig::default()).unwrap();
+            let mut wrong = Vec::new();
+            for (log, log_chunks, generator) in
+                [(2, 1, 7), (4, 2, 5), (6, 3, 7), (9, 1, 5), (12, 6, 7), (14, 2, 7)]
+            {
+                let plan = Plan::chunked(Domain::new(1 << log, generator).unwrap(), 1 << log_chunks).unwrap();
+                for plan in [plan.clone(), plan.on_coset(Scalar::from(7))] {
+                    let input = values(plan.chunk_len(), log);
+                    let shift = Scalar::from(7);
+                    for chunk in [0, plan.chunks() - 1] {
+                        let steps = [
+                            Step::FirstColumns { slot: (), chunk, shift },
+                            Step::Row { slot: (), shift },
+                            Step::LastColumns { slot: (), chunk },
+                        ];
+                        for step in steps {
+                            if one(&card, &plan, &input, &step) != one(&host, &plan, &input, &step) {
+                                wrong
+                                    .push(format!("2^{log} in 2^{log_chunks}: {step:?}, {:?}", plan.coset()));
+                            }
+                        }
+                    }
+                }
+            }
+            assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        });
+    }
 }

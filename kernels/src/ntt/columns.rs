@@ -31,14 +31,15 @@ pub enum Combine {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Parameters {
+    scale: Fr,
     slot: FrPtr,
     powers: *const Fr,
     first: u64,
-    scale: Fr,
     lg: u32,
     lk: u32,
     lc: u32,
     log_width: u32,
+    unused: u64,
 }
 
 // SAFETY: `repr(C)`, the layout of `NttColumns`.
@@ -67,7 +68,7 @@ impl Columns {
         let lc = TILE_BITS.saturating_sub(lk).min(log_width);
         // The tile, the columns' factors, the roots of order k, the rows' factors.
         let elements = (1 << (lk + lc)) + (lk << lc) + (1 << lk) / 2 + (1 << lk);
-        let parameters = Parameters { slot, powers, first, scale, lg: self.lg, lk, lc, log_width };
+        let parameters = Parameters { scale, slot, powers, first, lg: self.lg, lk, lc, log_width, unused: 0 };
         Launch {
             kernel,
             grid: (1 << (log_width - lc), 1),
