@@ -1,5 +1,5 @@
 //! Names of devices as they are written on the command line: `host`, `host@8GiB`, `sim:PRESET`, `sim:PATH.toml`, `cuda:N`,
-//! `auto`.
+//! `cuda:GPU-…`, `cuda:0@16GiB,context=1536MiB`, `auto`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +13,8 @@ pub struct DeviceSpec {
     pub kind: DeviceKind,
     /// Behave as a device of this capacity.
     pub cap: Option<Bytes>,
+    /// A capped card's context takes this much, instead of what it takes in fact.
+    pub context: Option<Bytes>,
 }
 
 /// Which device.
@@ -25,14 +27,14 @@ pub enum DeviceKind {
     Host,
     /// A simulated card, by the name of its preset or the path of its description.
     Sim(String),
-    /// An NVIDIA card, by index.
-    Cuda(u32),
+    /// An NVIDIA card, by index or by UUID.
+    Cuda(String),
 }
 
 /// Text that names no device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` names no device (write host, cuda:0, sim:PRESET or sim:PATH.toml, each with an optional cap such as @16GiB, or auto)"
+    "`{0}` names no device (write host, cuda:0 or cuda:GPU-…, sim:PRESET or sim:PATH.toml, each with an optional cap such as @16GiB, or auto)"
 )]
 pub struct ParseDeviceError(String);
 
@@ -41,18 +43,26 @@ impl FromStr for DeviceSpec {
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         let bad = || ParseDeviceError(s.to_owned());
-        let (name, cap) = match s.split_once('@') {
-            Some((name, cap)) => (name, Some(cap.parse::<Bytes>().map_err(|_| bad())?)),
-            None => (s, None),
+        let bytes = |text: &str| text.parse::<Bytes>().map_err(|_| bad());
+        let (name, limits) = s.split_once('@').map_or((s, None), |(name, limits)| (name, Some(limits)));
+        let (cap, context) = match limits.map(|limits| limits.split_once(",context=").ok_or(limits)) {
+            Some(Ok((cap, context))) => (Some(bytes(cap)?), Some(bytes(context)?)),
+            Some(Err(cap)) => (Some(bytes(cap)?), None),
+            None => (None, None),
         };
         let kind = match name.split_once(':') {
             None if name == "auto" => DeviceKind::Auto,
             None if name == "host" => DeviceKind::Host,
             Some(("sim", preset)) if !preset.is_empty() => DeviceKind::Sim(preset.to_owned()),
-            Some(("cuda", n)) => DeviceKind::Cuda(n.parse().map_err(|_| bad())?),
+            Some(("cuda", card)) if card.starts_with("GPU-") || card.parse::<u32>().is_ok() => {
+                DeviceKind::Cuda(card.to_owned())
+            }
             _ => return Err(bad()),
         };
-        Ok(Self { kind, cap })
+        if context.is_some() && !matches!(kind, DeviceKind::Cuda(_)) {
+            return Err(bad());
+        }
+        Ok(Self { kind, cap, context })
     }
 }
 
@@ -62,14 +72,14 @@ impl fmt::Display for DeviceSpec {
             DeviceKind::Auto => f.write_str("auto")?,
             DeviceKind::Host => f.write_str("host")?,
             DeviceKind::Sim(preset) => write!(f, "sim:{preset}")?,
-            DeviceKind::Cuda(n) => write!(f, "cuda:{n}")?,
+            DeviceKind::Cuda(card) => write!(f, "cuda:{card}")?,
         }
-        match self.cap {
-            Some(cap) if cap.get() % (1 << 30) == 0 => write!(f, "@{}GiB", cap.get() >> 30),
-            Some(cap) if cap.get() % (1 << 20) == 0 => write!(f, "@{}MiB", cap.get() >> 20),
-            Some(cap) => write!(f, "@{}", cap.get()),
-            None => Ok(()),
-        }
+        let limits = [("@", self.cap), (",context=", self.context)];
+        limits.into_iter().filter_map(|(what, n)| Some((what, n?.get()))).try_for_each(|(what, n)| match n {
+            n if n % (1 << 30) == 0 => write!(f, "{what}{}GiB", n >> 30),
+            n if n % (1 << 20) == 0 => write!(f, "{what}{}MiB", n >> 20),
+            n => write!(f, "{what}{n}"),
+        })
     }
 }
 
@@ -79,12 +89,31 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes_and_refuses_the_rest() {
-        for good in
-            ["auto", "host", "host@8GiB", "cuda:0", "cuda:1@16303MiB", "sim:cascade-16g", "sim:h200-141g@100"]
-        {
+        for good in [
+            "auto",
+            "host",
+            "host@8GiB",
+            "cuda:0",
+            "cuda:1@16303MiB",
+            "sim:cascade-16g",
+            "sim:h200-141g@100",
+            "cuda:GPU-00112233-4455-6677-8899-aabbccddeeff@16GiB,context=1536MiB",
+        ] {
             assert_eq!(good.parse::<DeviceSpec>().unwrap().to_string(), good);
         }
-        for bad in ["", "gpu", "cuda", "cuda:", "cuda:x", "sim:", "host@", "host@lots", "host:1", "cuda:-1"] {
+        for bad in [
+            "",
+            "gpu",
+            "cuda",
+            "cuda:",
+            "cuda:x",
+            "sim:",
+            "host@",
+            "host@lots",
+            "host:1",
+            "cuda:-1",
+            "host@1GiB,context=1MiB",
+        ] {
             assert!(bad.parse::<DeviceSpec>().is_err(), "{bad}");
         }
     }

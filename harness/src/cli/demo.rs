@@ -97,7 +97,7 @@ pub(super) fn run(args: &args::Demo, out: &mut Output) -> Result<(), Failure> {
     }
     let script = args.place.script.as_deref();
     files::can_write(&script.map(|p| ("--script", p)).into_iter().collect::<Vec<_>>(), &[])?;
-    let opened = device::open(&args.place)?;
+    let opened = device::open_host(&args.place)?;
     let (before, after) = {
         let _progress = out.progress("two workers on a simulated card");
         (card::before()?, card::after(script.is_some())?)
@@ -217,7 +217,7 @@ fn pages(
 }
 
 fn prove(
-    opened: &Opened,
+    opened: &Opened<prestage_vram::Host>,
     prover: &Prover<'_, prestage_vram::Host, Libsnark>,
     circuit: &Circuit,
     name: &'static str,
@@ -300,7 +300,7 @@ fn card_answer(before: &Before, after: &Report) -> CardAnswer {
 }
 
 fn answer(
-    opened: &Opened,
+    opened: &Opened<prestage_vram::Host>,
     circuit: &Circuit,
     (staged, unstaged): (&Run, &Run),
     (before, after): (&Before, &After),

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "cuda")]
+use prestage_vram::cuda::Cuda;
 use prestage_vram::{Error, Host, HostConfig, LedgerConfig};
 
 use super::args::Place;
 use super::output::Failure;
 use super::written;
+use crate::scenario::Target;
 use crate::script::Scribe;
 use crate::spec::{DeviceKind, DeviceSpec};
 use crate::timeline::Recorder;
 
 /// An open device, its recorder, and what it is called.
-pub(super) struct Opened {
-    pub(super) device: Host,
+pub(super) struct Opened<D> {
+    pub(super) device: D,
     pub(super) recorder: Arc<Recorder>,
     /// Writes the script, where one is asked for.
     pub(super) scribe: Option<Arc<Scribe>>,
@@ -23,54 +26,73 @@ pub(super) struct Opened {
     pub(super) shown: String,
 }
 
-/// Opens the device. `auto` takes the CPU, since this version proves nowhere else. Any other device is refused: no
-/// proof is ever made elsewhere than asked for.
-pub(super) fn open(place: &Place) -> Result<Opened, Failure> {
-    let spec = &place.device;
-    match &spec.kind {
-        DeviceKind::Auto | DeviceKind::Host => {}
-        DeviceKind::Cuda(n) => return Err(no_card(spec, *n)),
-        DeviceKind::Sim(_) => {
-            return Err(Failure::new(format!(
-                "{spec}: simulated cards are for plan, run and replay; prove with --device host"
-            )));
+/// A device that proves.
+#[allow(clippy::large_enum_variant)] // One of them is made per command.
+pub(super) enum Prover {
+    Host(Opened<Host>),
+    #[cfg(feature = "cuda")]
+    Cuda(Opened<Cuda>),
+}
+
+/// Opens the device. `auto` takes the first NVIDIA card where there is one, and else the CPU. No proof is ever made elsewhere
+/// than asked for.
+pub(super) fn open(place: &Place) -> Result<Prover, Failure> {
+    match Target::resolve(&place.device)? {
+        Target::Host(config) => host(place, &config).map(Prover::Host),
+        Target::Sim(_) => Err(simulated(&place.device)),
+        #[cfg(feature = "cuda")]
+        Target::Cuda(config) => {
+            opened(place, "cuda:0", |ledger| Target::open_cuda(config, ledger)).map(Prover::Cuda)
         }
     }
+}
+
+/// As [`open`], for the CPU alone.
+pub(super) fn open_host(place: &Place) -> Result<Opened<Host>, Failure> {
+    match Target::resolve(&place.device)? {
+        Target::Host(config) => host(place, &config),
+        Target::Sim(_) => Err(simulated(&place.device)),
+        #[cfg(feature = "cuda")]
+        Target::Cuda(_) if place.device.kind == DeviceKind::Auto => {
+            let mut config = HostConfig::default();
+            config.capacity = place.device.cap.unwrap_or(config.capacity);
+            host(place, &config)
+        }
+        #[cfg(feature = "cuda")]
+        Target::Cuda(_) => Err(Failure::new(format!(
+            "{}: the demo runs on the CPU and on a simulated card; use prestage run on this one",
+            place.device
+        ))),
+    }
+}
+
+fn simulated(spec: &DeviceSpec) -> Failure {
+    Failure::new(format!(
+        "{spec}: simulated cards are for plan, run and replay; prove with --device host or cuda:0"
+    ))
+}
+
+fn host(place: &Place, config: &HostConfig) -> Result<Opened<Host>, Failure> {
+    opened(place, "host", |ledger| Target::open_host(config, ledger))
+}
+
+/// Opens what `auto` calls `kind`.
+fn opened<D>(
+    place: &Place,
+    kind: &str,
+    open: impl FnOnce(LedgerConfig) -> Result<D, Error>,
+) -> Result<Opened<D>, Failure> {
+    let spec = &place.device;
     let recorder = Arc::new(Recorder::new());
     let (sink, scribe) = written::sink(&recorder, place.script.is_some());
     let ledger = LedgerConfig { margin: place.margin, sink, ..LedgerConfig::default() };
-    let mut config = HostConfig { ledger, ..HostConfig::default() };
-    if let Some(cap) = spec.cap {
-        config.capacity = cap;
-    }
-    let device = Host::open(config).map_err(|e| match e {
+    let device = open(ledger).map_err(|e| match e {
         Error::MarginTooLarge { .. } => {
             Failure::new(format!("{spec}: {e}; choose a smaller one with --margin"))
         }
         e => Failure::at(spec, &e),
     })?;
-    let name = DeviceSpec { kind: DeviceKind::Host, cap: spec.cap }.to_string();
+    let name = spec.to_string().replacen("auto", kind, 1);
     let shown = if spec.kind == DeviceKind::Auto { format!("{name} (taken by auto)") } else { name.clone() };
     Ok(Opened { device, recorder, scribe, name, shown })
-}
-
-/// Why there is no proof on card `n`.
-#[cfg(feature = "cuda")]
-fn no_card(spec: &DeviceSpec, n: u32) -> Failure {
-    match prestage_vram::cuda::probe() {
-        Err(e) => {
-            Failure::new(format!("{spec}: this version proves on the CPU only (use --device host), and {e}"))
-        }
-        Ok(found) if found.devices.iter().all(|d| d.ordinal != n) => Failure::new(format!(
-            "{spec}: no such card: the driver shows {} (see prestage doctor, CUDA_VISIBLE_DEVICES)",
-            found.devices.len()
-        )),
-        Ok(_) => Failure::new(format!("{spec}: this version proves on the CPU only; use --device host")),
-    }
-}
-
-/// A build without the feature `cuda` cannot look.
-#[cfg(not(feature = "cuda"))]
-fn no_card(spec: &DeviceSpec, _: u32) -> Failure {
-    Failure::new(format!("{spec}: built without the feature cuda; use --device host"))
 }

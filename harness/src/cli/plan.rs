@@ -64,6 +64,12 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     let outlook = match target {
         Target::Host(config) => outlook(args, &subject, &domain, &Target::open_host(&config, ledger)?),
         Target::Sim(card) => outlook(args, &subject, &domain, &Target::open_sim(card, 1, ledger)?),
+        // A plan touches no device, and only a real card knows how much memory it has.
+        #[cfg(feature = "cuda")]
+        Target::Cuda(_) => Err(Failure::new(format!(
+            "{}: a plan touches no card; describe it as host or sim:PRESET, or see the plan that prestage prove prints",
+            args.device
+        ))),
     }?;
     out.line(format_args!("{outlook}"));
     out.json(&outlook)

@@ -7,7 +7,9 @@ use prestage_groth16::format::{self, FormatError, LoadOptions, Note, PointChecks
 use prestage_groth16::{
     AnyKey, Assignment, Circom, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction, Witness,
 };
-use prestage_vram::{Device, Host, WorkerId, host_work};
+use prestage_msm::Msm;
+use prestage_ntt::Ntt;
+use prestage_vram::{WorkerId, host_work};
 use serde::Serialize;
 
 use super::args;
@@ -46,25 +48,30 @@ pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
     can_write(args)?;
     let witness = format::load_witness(&args.witness)?;
     let r1cs = args.r1cs.as_deref().map(format::load_r1cs).transpose()?;
-    let opened = device::open(&args.place)?;
-    let key = load_key(args, r1cs.as_ref(), out)?;
+    match device::open(&args.place)? {
+        device::Prover::Host(opened) => on(args, &opened, r1cs.as_ref(), &witness, out),
+        #[cfg(feature = "cuda")]
+        device::Prover::Cuda(opened) => on(args, &opened, r1cs.as_ref(), &witness, out),
+    }
+}
+
+fn on<D: Ntt + Msm>(
+    args: &args::Prove,
+    opened: &Opened<D>,
+    r1cs: Option<&R1cs>,
+    witness: &Witness,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let key = load_key(args, r1cs, out)?;
     let options = Options::default().policy(args.policy);
-    match (key, &r1cs) {
+    match (key, r1cs) {
         (AnyKey::Circom(key), None) => {
             let prover = Prover::new(&opened.device, key)?;
             let constraints = constraints_of(prover.key());
-            prove(
-                args,
-                &opened,
-                &prover,
-                constraints,
-                || Assignment::from_key(&prover, &witness),
-                options,
-                out,
-            )
+            prove(args, opened, &prover, constraints, || Assignment::from_key(&prover, witness), options, out)
         }
-        (AnyKey::Circom(key), Some(r1cs)) => with_circuit(args, &opened, key, r1cs, &witness, options, out),
-        (AnyKey::Libsnark(key), Some(r1cs)) => with_circuit(args, &opened, key, r1cs, &witness, options, out),
+        (AnyKey::Circom(key), Some(r1cs)) => with_circuit(args, opened, key, r1cs, witness, options, out),
+        (AnyKey::Libsnark(key), Some(r1cs)) => with_circuit(args, opened, key, r1cs, witness, options, out),
         (AnyKey::Libsnark(_), None) => Err(Failure::new(format!(
             "{}: this kind of key has no constraints in it: give the circuit with --r1cs",
             args.key.display()
@@ -98,9 +105,9 @@ fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<Any
     Ok(loaded.value)
 }
 
-fn with_circuit<R: Reduction>(
+fn with_circuit<D: Ntt + Msm, R: Reduction>(
     args: &args::Prove,
-    opened: &Opened,
+    opened: &Opened<D>,
     key: ProvingKey<R>,
     r1cs: &R1cs,
     witness: &Witness,
@@ -123,10 +130,10 @@ pub(super) fn constraints_of(key: &ProvingKey<Circom>) -> usize {
     used.saturating_sub(key.n_public() + 1)
 }
 
-fn prove<R: Reduction>(
+fn prove<D: Ntt + Msm, R: Reduction>(
     args: &args::Prove,
-    opened: &Opened,
-    prover: &Prover<'_, Host, R>,
+    opened: &Opened<D>,
+    prover: &Prover<'_, D, R>,
     constraints: usize,
     assignment: impl FnOnce() -> Result<Assignment, Groth16Error>,
     options: Options,

@@ -145,7 +145,7 @@ fn load(name: &str) -> Result<Script, Failure> {
 fn card(spec: &DeviceSpec) -> Result<Card, Failure> {
     match Target::resolve(spec) {
         Ok(Target::Sim(card)) => Ok(card),
-        Ok(Target::Host(_)) | Err(TargetError::Real { .. }) => Err(Failure::new(format!(
+        Ok(_) | Err(TargetError::NoCuda { .. }) => Err(Failure::new(format!(
             "a script is replayed on a simulated card, not on {spec}; use --device sim:cascade-16g"
         ))),
         Err(e) => Err(e.into()),

@@ -137,9 +137,9 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     let outputs: Vec<_> = args.script.iter().map(|p| ("--script", p.as_path())).collect();
     files::can_save(&outputs, ("--out", args.out.as_deref(), PICTURES), &inputs)?;
     let target = Target::resolve(&args.device)?;
-    if args.scale.is_some() && matches!(target, Target::Host(_)) {
+    if args.scale.is_some() && !matches!(target, Target::Sim(_)) {
         return Err(Failure::new(
-            "--scale charges a simulated card for a larger size; the CPU takes what it takes",
+            "--scale charges a simulated card for a larger size; real devices take what they take",
         ));
     }
     let work = work(args, &target, out)?;
@@ -158,6 +158,8 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
             let sim = Target::open_sim(card, args.scale.unwrap_or(work.scale), ledger)?;
             on(args, &sim, work, kept, out)
         }
+        #[cfg(feature = "cuda")]
+        Target::Cuda(config) => on(args, &Target::open_cuda(config, ledger)?, work, kept, out),
     }
 }
 
@@ -177,10 +179,10 @@ fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, Failure> {
     let log = match (args.log_domain, target) {
         (Some(log), _) => log.min(full),
         (None, Target::Sim(_)) => SMALL.min(full),
-        (None, Target::Host(_)) if full <= LARGEST_UNASKED => full,
-        (None, Target::Host(_)) => {
+        (None, _) if full <= LARGEST_UNASKED => full,
+        (None, _) => {
             return Err(Failure::new(format!(
-                "{name} has 2^{full} rows: on the CPU say how far to shrink it, such as --log-domain 12"
+                "{name} has 2^{full} rows: on a real device say how far to shrink it, such as --log-domain 12"
             )));
         }
     };
@@ -268,7 +270,7 @@ fn on<D: Ntt + Msm + Crew>(
 
 fn about<D: Crew>(args: &Args, name: &str, rows: u64, device: &D) -> About {
     let device_name = args.device.to_string();
-    let device_name = if device_name == "auto" { "host".to_owned() } else { device_name };
+    let device_name = if device_name.starts_with("auto") { device.name().to_owned() } else { device_name };
     let ledger = device.ledger();
     let mut parameters = BTreeMap::from([
         ("workers".to_owned(), args.workers.to_string()),

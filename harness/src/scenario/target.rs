@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+#[cfg(feature = "cuda")]
+use prestage_vram::cuda::{Cap, Cuda, CudaConfig, Which};
 use prestage_vram::{Card, Host, HostConfig, LedgerConfig, Margin, Sim, SimConfig};
 
 use crate::spec::{DeviceKind, DeviceSpec};
@@ -14,6 +16,9 @@ pub enum Target {
     Host(HostConfig),
     /// A simulated card.
     Sim(Card),
+    /// An NVIDIA card.
+    #[cfg(feature = "cuda")]
+    Cuda(CudaConfig),
 }
 
 /// A device that cannot be opened here.
@@ -28,23 +33,24 @@ pub enum TargetError {
         /// What is wrong with it.
         detail: String,
     },
-    /// A real card.
-    #[error(
-        "{spec}: scenarios run on the CPU and on simulated cards in this version; use host or sim:PRESET"
-    )]
-    Real {
+    /// A real card in a build that cannot use one.
+    #[error("{spec}: built without the feature cuda; use host or sim:PRESET")]
+    NoCuda {
         /// As it was asked for.
         spec: String,
     },
 }
 
 impl Target {
-    /// What the name stands for. `auto` is the CPU; `sim:PATH.toml` reads a card of one's own; a cap makes either smaller.
+    /// What the name stands for. `auto` is the first NVIDIA card where there is one, else the CPU; `sim:PATH.toml` reads a card of one's own; a cap makes either smaller.
     ///
     /// # Errors
     /// [`TargetError`].
     pub fn resolve(spec: &DeviceSpec) -> Result<Self, TargetError> {
         match &spec.kind {
+            DeviceKind::Auto if card_is_here() => {
+                Self::resolve(&DeviceSpec { kind: DeviceKind::Cuda("0".to_owned()), ..spec.clone() })
+            }
             DeviceKind::Auto | DeviceKind::Host => {
                 let mut config = HostConfig::default();
                 if let Some(cap) = spec.cap {
@@ -67,7 +73,18 @@ impl Target {
                 }
                 Ok(Self::Sim(card))
             }
-            _ => Err(TargetError::Real { spec: spec.to_string() }),
+            #[cfg(feature = "cuda")]
+            DeviceKind::Cuda(card) => {
+                let bad = |e: &dyn std::error::Error| TargetError::Card {
+                    spec: spec.to_string(),
+                    detail: e.to_string(),
+                };
+                let which = card.parse::<Which>().map_err(|e| bad(&e))?;
+                let cap = spec.cap.map(|total| Cap { total, context: spec.context });
+                Ok(Self::Cuda(CudaConfig { which, cap, ..CudaConfig::default() }))
+            }
+            #[cfg(not(feature = "cuda"))]
+            DeviceKind::Cuda(_) => Err(TargetError::NoCuda { spec: spec.to_string() }),
         }
     }
 
@@ -75,8 +92,8 @@ impl Target {
     #[must_use]
     pub fn margin(&self) -> Margin {
         match self {
-            Self::Host(_) => Margin::default(),
             Self::Sim(card) => Margin::Fixed(card.margin),
+            _ => Margin::default(),
         }
     }
 
@@ -88,6 +105,15 @@ impl Target {
         Host::open(HostConfig { capacity: config.capacity, ledger })
     }
 
+    /// An NVIDIA card with this ledger.
+    ///
+    /// # Errors
+    /// As [`Cuda::open`].
+    #[cfg(feature = "cuda")]
+    pub fn open_cuda(config: CudaConfig, ledger: LedgerConfig) -> Result<Cuda, prestage_vram::Error> {
+        Cuda::open(CudaConfig { ledger, ..config })
+    }
+
     /// A simulated card with this ledger, its pool threshold the card's.
     ///
     /// # Errors
@@ -96,4 +122,15 @@ impl Target {
         let ledger = LedgerConfig { threshold: card.pool_threshold, ..ledger };
         Sim::open(SimConfig { card, scale, ledger })
     }
+}
+
+/// Whether `auto` has a card to take.
+#[cfg(feature = "cuda")]
+fn card_is_here() -> bool {
+    prestage_vram::cuda::probe().is_ok_and(|found| !found.devices.is_empty())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn card_is_here() -> bool {
+    false
 }

@@ -15,16 +15,26 @@ pub trait Crew: Device {
 
 impl Crew for Host {
     fn crew<R: Send>(&self, n: u32, work: impl Fn(WorkerId) -> R + Sync) -> Vec<thread::Result<R>> {
-        let work = &work;
-        thread::scope(|scope| {
-            let spawn = |id| {
-                let builder = thread::Builder::new().name(format!("worker {id}"));
-                builder.spawn_scoped(scope, move || work(WorkerId(id)))
-            };
-            let threads: Vec<_> = (0..n).map(spawn).collect();
-            threads.into_iter().map(|thread| thread.map_err(|e| Box::new(e) as _)?.join()).collect()
-        })
+        threads(n, &work)
     }
+}
+
+#[cfg(feature = "cuda")]
+impl Crew for prestage_vram::cuda::Cuda {
+    fn crew<R: Send>(&self, n: u32, work: impl Fn(WorkerId) -> R + Sync) -> Vec<thread::Result<R>> {
+        threads(n, &work)
+    }
+}
+
+fn threads<R: Send>(n: u32, work: &(impl Fn(WorkerId) -> R + Sync)) -> Vec<thread::Result<R>> {
+    thread::scope(|scope| {
+        let spawn = |id| {
+            let builder = thread::Builder::new().name(format!("worker {id}"));
+            builder.spawn_scoped(scope, move || work(WorkerId(id)))
+        };
+        let threads: Vec<_> = (0..n).map(spawn).collect();
+        threads.into_iter().map(|thread| thread.map_err(|e| Box::new(e) as _)?.join()).collect()
+    })
 }
 
 impl Crew for Sim {

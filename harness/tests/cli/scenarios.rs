@@ -68,7 +68,7 @@ fn plans_by_size_by_key_and_on_the_cpu() {
         (&["--shape", "porep-33g"][..], "no shape `porep-33g`"),
         (&["--shape", "none.toml"], "none.toml"),
         (&["--log-domain", "24", "--device", "sim:gtx-480"], "rtx-5070-ti-16g"),
-        (&["--log-domain", "24", "--device", "cuda:0"], "host or sim:PRESET"),
+        (&["--log-domain", "24", "--device", "cuda:0"], "sim:PRESET"),
         (&["--key", "none.zkey"], "none.zkey"),
     ] {
         let ran = plan(args);
