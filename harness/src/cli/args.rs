@@ -76,8 +76,8 @@ pub(super) struct Doctor {
 /// Where a proof is made, and how.
 #[derive(Debug, Args)]
 pub(super) struct Place {
-    /// Device: host, or auto, which takes it; with an optional cap such as host@8GiB. This version proves on the CPU:
-    /// cuda:N, sim:PRESET and sim:PATH.toml are refused here (plan, run and replay take simulated cards)
+    /// Device: host, cuda:N or cuda:GPU-UUID, with an optional cap such as host@8GiB or cuda:0@16GiB; auto takes cuda:0 where
+    /// there is one, else host. sim:PRESET and sim:PATH.toml are refused here (plan, run and replay take simulated cards)
     #[arg(long, default_value = "auto", value_name = "D")]
     pub(super) device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille

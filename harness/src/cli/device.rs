@@ -42,7 +42,7 @@ pub(super) fn open(place: &Place) -> Result<Prover, Failure> {
         Target::Sim(_) => Err(simulated(&place.device)),
         #[cfg(feature = "cuda")]
         Target::Cuda(config) => {
-            opened(place, "cuda:0", |ledger| Target::open_cuda(config, ledger)).map(Prover::Cuda)
+            opened(place, "cuda:0", |ledger| Target::open_cuda(&config, ledger)).map(Prover::Cuda)
         }
     }
 }

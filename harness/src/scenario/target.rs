@@ -110,8 +110,8 @@ impl Target {
     /// # Errors
     /// As [`Cuda::open`].
     #[cfg(feature = "cuda")]
-    pub fn open_cuda(config: CudaConfig, ledger: LedgerConfig) -> Result<Cuda, prestage_vram::Error> {
-        Cuda::open(CudaConfig { ledger, ..config })
+    pub fn open_cuda(config: &CudaConfig, ledger: LedgerConfig) -> Result<Cuda, prestage_vram::Error> {
+        Cuda::open(CudaConfig { ledger, ..config.clone() })
     }
 
     /// A simulated card with this ledger, its pool threshold the card's.

@@ -82,7 +82,8 @@ fn skewed<A: Affine>(card: &Cuda, n: usize) {
         known.negate(2, i);
     }
     let power = |k: u64| Scalar::from(2).pow_vartime([k]);
-    let edges: [(&str, fn(usize) -> Scalar); 6] = [
+    type Edge = (&'static str, fn(usize) -> Scalar);
+    let edges: [Edge; 6] = [
         ("zeros", |_| Scalar::ZERO),
         ("ones", |_| Scalar::ONE),
         ("minus ones", |_| -Scalar::ONE),
