@@ -159,7 +159,10 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
             on(args, &sim, work, kept, out)
         }
         #[cfg(feature = "cuda")]
-        Target::Cuda(config) => on(args, &Target::open_cuda(&config, ledger)?, work, kept, out),
+        Target::Cuda(config) => {
+            let card = Target::open_cuda(&config, ledger).map_err(|e| Failure::at(&args.device, &e))?;
+            on(args, &card, work, kept, out)
+        }
     }
 }
 

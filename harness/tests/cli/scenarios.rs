@@ -259,7 +259,7 @@ fn what_cannot_be_run_is_said_before_the_work() {
         (&["--script", "nowhere/s.toml"], "nowhere/s.toml"),
         (&["--script", "."], "it is a directory"),
         (&["--device", "host", "--scale", "2"], "--scale"),
-        (&["--device", "cuda:0"], "cuda:0"),
+        (&["--device", "cuda:99"], "cuda:99"),
         (&["--device", "sim:none.toml"], "none.toml"),
         (&["--device", "host@1KiB", "--margin", "0"], "no plan fits"),
     ] {
