@@ -92,6 +92,14 @@ pub unsafe trait Msm: Transfer {
         partials.iter().sum()
     }
 
+    /// Makes bases ready that many sums will use: devices that copy them page-lock their memory. Call it outside of turns.
+    ///
+    /// # Errors
+    /// As [`Points::locked`].
+    fn hold<A: Affine>(&self, points: Points<A>) -> Result<Points<A>, crate::Error> {
+        Ok(points)
+    }
+
     /// Makes ready what batches need apart from memory of a turn: code that must be compiled or loaded. Call it outside of
     /// turns.
     ///

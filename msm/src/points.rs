@@ -2,10 +2,14 @@
 
 use crate::{Compact, Error};
 use blstrs::Scalar;
-use prestage_vram::{Buf, Device};
+use prestage_transfer::{Shared, Transfer};
+use prestage_vram::{Buf, Bytes, Device};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Memory is locked in pieces of this size.
+const CHUNK: Bytes = Bytes::gib(1);
 
 /// The bases of sums: a query of a proving key. Clones share the memory.
 ///
@@ -13,6 +17,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Points<A> {
     host: Arc<[A]>,
+    /// Keeps that memory page-locked.
+    lock: Option<Arc<Shared<A>>>,
 }
 
 impl<A> Points<A> {
@@ -28,6 +34,27 @@ impl<A> Points<A> {
         self.host.is_empty()
     }
 
+    /// The same points, their memory page-locked where that can be had.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when locking fails for another reason than that it cannot be had.
+    pub fn locked(self, device: &impl Transfer) -> Result<Self, Error>
+    where
+        A: Send + Sync,
+    {
+        match Shared::lock(device, Arc::clone(&self.host), CHUNK) {
+            Ok(lock) => Ok(Self { lock: Some(Arc::new(lock)), ..self }),
+            Err(e) if e.is_unpinnable() => Ok(self),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Whether their memory is page-locked.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// The points in host memory.
     #[must_use]
     pub fn host(&self) -> &Arc<[A]> {
@@ -37,13 +64,13 @@ impl<A> Points<A> {
 
 impl<A> From<Arc<[A]>> for Points<A> {
     fn from(host: Arc<[A]>) -> Self {
-        Self { host }
+        Self { host, lock: None }
     }
 }
 
 impl<A> From<Vec<A>> for Points<A> {
     fn from(points: Vec<A>) -> Self {
-        Self { host: points.into() }
+        Self { host: points.into(), lock: None }
     }
 }
 

@@ -15,6 +15,7 @@ mod pinned;
 mod registered;
 mod ring;
 mod scope;
+mod shared;
 mod sim;
 mod source;
 
@@ -27,4 +28,5 @@ pub use pinned::Pinned;
 pub use registered::{Registered, registered};
 pub use ring::Ring;
 pub use scope::Scope;
+pub use shared::Shared;
 pub use source::{Part, Source};

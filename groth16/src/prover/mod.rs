@@ -137,20 +137,23 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         let domain = Domain::new(size, R::GENERATOR)?;
         Ntt::prepare(device)?;
         Msm::prepare(device)?;
+        // What proofs need of page-locked memory comes before what they gain by more of it. Of H, L, A and B at once, and one more
+        // for a sum in batches.
+        let (g1, g2) = (Slots::open(device, 5)?, Slots::open(device, 2)?);
+        let rings = Rings::open(device, size)?;
         Ok(Self {
             form: R::quotient(&domain)?,
             shape: Shape::of_key(&key),
             points: KeyPoints {
-                h: key.h().clone().into(),
-                l: key.l().points().clone().into(),
-                a: key.a().points().clone().into(),
-                b1: key.b_g1().points().clone().into(),
-                b2: key.b_g2().points().clone().into(),
+                h: device.hold(key.h().clone().into())?,
+                l: device.hold(key.l().points().clone().into())?,
+                a: device.hold(key.a().points().clone().into())?,
+                b1: device.hold(key.b_g1().points().clone().into())?,
+                b2: device.hold(key.b_g2().points().clone().into())?,
             },
-            // Of H, L, A and B at once, and one more for a sum in batches.
-            g1: Slots::open(device, 5)?,
-            g2: Slots::open(device, 2)?,
-            rings: Rings::open(device, size)?,
+            g1,
+            g2,
+            rings,
             // Whether others should trust the key is not for its prover to say.
             verifier: PreparedKey::new_insecure(key.vk())?,
             device,

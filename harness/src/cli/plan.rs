@@ -16,7 +16,7 @@ use crate::spec::DeviceSpec;
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(super) struct Args {
-    /// Shape of the circuit: porep-32g, square-2^K, or a TOML file with counts
+    /// Shape of the circuit: porep-32g, porep-32g-uniform, square-2^K, or a TOML file with counts
     #[arg(long, value_name = "S", group = "what")]
     shape: Option<String>,
     /// A dense circuit that fills a domain of 2^K rows

@@ -32,7 +32,7 @@ const PICTURES: &str = "run";
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(super) struct Args {
-    /// Shape of the circuit: porep-32g, square-2^K, or a TOML file with counts and densities
+    /// Shape of the circuit: porep-32g, porep-32g-uniform, square-2^K, or a TOML file with counts and densities
     #[arg(long, value_name = "S", group = "what")]
     shape: Option<String>,
     /// A proving key (.zkey, .params or .ark)

@@ -13,7 +13,11 @@ use serde::Deserialize;
 
 use crate::circuits::{Circuit, squares};
 
-const POREP_32G: &str = include_str!("../../shapes/porep-32g.toml");
+/// Shapes by name.
+const SHIPPED: [(&str, &str); 2] = [
+    ("porep-32g", include_str!("../../shapes/porep-32g.toml")),
+    ("porep-32g-uniform", include_str!("../../shapes/porep-32g-uniform.toml")),
+];
 
 /// What a witness is made of, in thousandths; the rest is uniform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -50,7 +54,9 @@ pub struct Synthetic {
 #[non_exhaustive]
 pub enum ShapeSourceError {
     /// Neither a known name nor a file's.
-    #[error("no shape `{0}`: it is porep-32g, square-2^K (K from 2 to 32) or a file ending in .toml")]
+    #[error(
+        "no shape `{0}`: it is porep-32g, porep-32g-uniform, square-2^K (K from 2 to 32) or a file ending in .toml"
+    )]
     Unknown(String),
     /// A file that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -104,13 +110,13 @@ struct FileHost {
 }
 
 impl Synthetic {
-    /// `porep-32g`, `square-2^K`, or a TOML file.
+    /// `porep-32g`, `porep-32g-uniform` (the same counts, nothing in the witness zero or one), `square-2^K`, or a TOML file.
     ///
     /// # Errors
     /// [`ShapeSourceError`].
     pub fn named(name: &str) -> Result<Self, ShapeSourceError> {
-        if name == "porep-32g" {
-            return Self::from_toml(name, POREP_32G);
+        if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+            return Self::from_toml(name, text);
         }
         if let Some(log) = name.strip_prefix("square-2^").and_then(|k| k.parse().ok()) {
             return Self::square(log).ok_or_else(|| ShapeSourceError::Unknown(name.to_owned()));
@@ -328,15 +334,18 @@ mod tests {
         let porep = Synthetic::named("porep-32g").unwrap();
         assert_eq!(*porep.counts(), Counts::POREP_32G);
         assert_eq!(porep.log_domain(), Ok(27));
+        let uniform = Synthetic::named("porep-32g-uniform").unwrap();
+        assert_eq!(uniform.counts(), porep.counts());
+        assert_eq!((uniform.witness.zeros, uniform.witness.ones), (0, 0));
     }
 
     #[test]
     fn shapes_that_are_none_say_why() {
         let words = |name: &str| Synthetic::named(name).unwrap_err().to_string();
-        assert!(words("porep").contains("porep-32g, square-2^K"));
+        assert!(words("porep").contains("porep-32g-uniform, square-2^K"));
         assert!(words("square-2^33").contains("K from 2 to 32"));
         assert!(words("/no/such/shape.toml").starts_with("cannot read /no/such/shape.toml"));
-        let wrong = POREP_32G.replace("b_aux = 33_112_281", "b_aux = 133_112_281");
+        let wrong = SHIPPED[0].1.replace("b_aux = 33_112_281", "b_aux = 133_112_281");
         let words = Synthetic::from_toml("mine", &wrong).unwrap_err().to_string();
         assert!(words.contains("b_aux is 133112281, more than the 129753292"), "{words}");
         assert!(Synthetic::from_toml("mine", "name = 3").unwrap_err().to_string().starts_with("mine is no"));

@@ -295,3 +295,25 @@ fn b010_batches_rise_as_the_budget_falls() {
         assert!(host.scratch::<G1Affine>(batches.plan()) <= capacity);
     }
 }
+
+/// Points that are page-locked count in the account for as long as any clone of them lives, and sums over them are the same.
+#[test]
+fn locked_points_are_counted_and_unlocked() {
+    let host = host();
+    let known = Known::<G1Affine>::new(5000, 85);
+    let scalars = random(5000, 86);
+    let points = Points::from(known.bases.clone()).locked(&host).unwrap();
+    assert!(points.is_locked());
+    let locked = host.ledger().locked().bytes();
+    assert!(locked >= Bytes::of::<G1Affine>(5000), "{locked}");
+    let clone = points.clone();
+    drop(points);
+    assert_eq!(host.ledger().locked().bytes(), locked);
+    assert_eq!(msm(clone.host(), &scalars).unwrap(), known.sum(&scalars));
+    drop(clone);
+    assert_eq!(host.ledger().locked().bytes(), Bytes::ZERO);
+
+    let ledger = LedgerConfig { pinned: Bytes::kib(8), ..LedgerConfig::default() };
+    let little = Host::open(HostConfig { ledger, ..HostConfig::default() }).unwrap();
+    assert!(!Points::from(known.bases).locked(&little).unwrap().is_locked(), "used as they are");
+}
