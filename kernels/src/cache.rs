@@ -97,13 +97,13 @@ impl Cache {
     }
 
     /// The user's cache: `PRESTAGE_CACHE_DIR`, or `prestage` under `XDG_CACHE_HOME` or `~/.cache`; the modules
-    /// are in its folder `kernels`.
+    /// are in its folder `kernels`. A path that is not absolute counts as not set.
     ///
     /// # Errors
     ///
     /// [`Error::NoCacheDir`] when none of these variables is set.
     pub fn from_env() -> Result<Self, Error> {
-        let var = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let dir = var("PRESTAGE_CACHE_DIR")
             .or_else(|| var("XDG_CACHE_HOME").map(|d| d.join("prestage")))
             .or_else(|| var("HOME").map(|d| d.join(".cache").join("prestage")))
@@ -297,9 +297,14 @@ fn content(file: &[u8]) -> Option<&[u8]> {
 /// [`Error::DriverTooOld`] when the module comes from a later major version of CUDA than the driver's, or is PTX
 /// from any later version.
 pub fn check_driver(driver: Version, image: &Image) -> Result<(), Error> {
-    let too_old = match image.target.form {
-        Form::Cubin => image.compiler.major > driver.major,
-        Form::Ptx => image.compiler > driver,
+    check_version(driver, image.target, image.compiler)
+}
+
+/// As [`check_driver`], for a module that need not be there yet.
+pub(crate) fn check_version(driver: Version, target: Target, compiler: Version) -> Result<(), Error> {
+    let too_old = match target.form {
+        Form::Cubin => compiler.major > driver.major,
+        Form::Ptx => compiler > driver,
     };
-    if too_old { Err(Error::DriverTooOld { driver, compiler: image.compiler }) } else { Ok(()) }
+    if too_old { Err(Error::DriverTooOld { driver, compiler }) } else { Ok(()) }
 }

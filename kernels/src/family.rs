@@ -54,6 +54,9 @@ impl Family {
     pub const ALL: &'static [Self] =
         &[Self::Field, Self::Curve, Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2];
 
+    /// Those that a proof needs.
+    pub const PROVING: &'static [Self] = &[Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2];
+
     /// The name used in files and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -22,5 +22,5 @@ pub use error::Error;
 pub use family::{Family, Source};
 pub use launch::{Args, Argument, Launch};
 #[cfg(feature = "cuda")]
-pub use nvrtc::{Built, Compiler, build, driver_version, module};
+pub use nvrtc::{Built, Compiler, build, driver_version, module, ready};
 pub use version::Version;

@@ -10,7 +10,7 @@ use cudarc::{driver::sys as cuda, nvrtc::sys};
 use crate::{
     Error, Family, Target, Version,
     arch::{Arch, Capability, Form},
-    cache::{Cache, Image, options},
+    cache::{Cache, Image, check_driver, check_version, options},
 };
 
 /// NVRTC, found and asked for its version.
@@ -212,15 +212,42 @@ pub fn module(cache: &Cache, family: Family, capability: Capability) -> Result<I
             let _ = cache.store(&image);
             Ok(image)
         }
+        Err(Error::NoNvrtc) => cached(cache, family, capability),
+        Err(e) => Err(e),
+    }
+}
+
+/// The module as a warm cache has it.
+fn cached(cache: &Cache, family: Family, capability: Capability) -> Result<Image, Error> {
+    let target = Target::for_device(capability, &[])?;
+    let ptx = Target { form: Form::Ptx, ..target };
+    for candidate in [target, ptx] {
+        if let Some(image) = cache.load(family, candidate, None)? {
+            return Ok(image);
+        }
+    }
+    Err(Error::NoCompiler { family, target, cache: cache.dir().to_owned() })
+}
+
+/// Whether a device of `capability` can have the kernels of `families` under this `driver`: NVRTC can compile them,
+/// or they are in a warm cache. Compiles nothing.
+///
+/// # Errors
+///
+/// As [`module`], without [`Error::Compile`]; [`Error::DriverTooOld`].
+pub fn ready(
+    cache: &Cache,
+    families: &[Family],
+    capability: Capability,
+    driver: Version,
+) -> Result<(), Error> {
+    match Compiler::find() {
+        Ok(compiler) => {
+            let target = Target::for_device(capability, compiler.architectures())?;
+            check_version(driver, target, compiler.version())
+        }
         Err(Error::NoNvrtc) => {
-            let target = Target::for_device(capability, &[])?;
-            let ptx = Target { form: Form::Ptx, ..target };
-            for candidate in [target, ptx] {
-                if let Some(image) = cache.load(family, candidate, None)? {
-                    return Ok(image);
-                }
-            }
-            Err(Error::NoCompiler { family, target, cache: cache.dir().to_owned() })
+            families.iter().try_for_each(|&family| check_driver(driver, &cached(cache, family, capability)?))
         }
         Err(e) => Err(e),
     }

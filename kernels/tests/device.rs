@@ -1,8 +1,8 @@
 //! The kernels on a device against the host build of the same sources, byte for byte.
 //!
 //! Every test runs a sequence of launches on both machines and compares all that they wrote. Without a driver or a
-//! device there is nothing to compare, and the tests check that this is said by a typed error. The test binary runs
-//! on a machine without Rust. `PRESTAGE_DEVICE_TIMES=1` adds times by device events.
+//! device there is nothing to compare, and the tests check that this is said by a typed error; with `PRESTAGE_REQUIRE_CUDA`
+//! set they fail then. The test binary runs on a machine without Rust. `PRESTAGE_DEVICE_TIMES=1` adds times by device events.
 #![cfg(all(feature = "cuda", feature = "host"))]
 #![allow(
     clippy::unwrap_used,
@@ -238,6 +238,7 @@ fn device() -> Option<Gpu> {
             let typed =
                 matches!(error, Error::NoDriver | Error::NoCompiler { .. } | Error::DriverTooOld { .. });
             assert!(typed, "{error}");
+            assert!(std::env::var_os("PRESTAGE_REQUIRE_CUDA").is_none(), "{error}");
             println!("nothing to compare with: {error}");
             None
         }

@@ -4,7 +4,7 @@
 
 use prestage_kernels::{
     Arch, Cache, Capability, Compiler, Error, Family, Form, Image, Target, Version, build, driver_version,
-    module,
+    module, ready,
 };
 
 const HOPPER: Capability = Capability { major: 9, minor: 0 };
@@ -65,4 +65,28 @@ fn an_old_device_is_told_what_would_do() {
     let error = module(&Cache::at(dir.path()), Family::Curve, pascal).unwrap_err();
     assert!(matches!(error, Error::UnsupportedArchitecture { .. }), "{error}");
     assert!(error.to_string().contains("6.1"), "{error}");
+}
+
+#[test]
+fn kernels_are_ready_with_a_compiler_or_with_all_of_them_in_the_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = Cache::at(dir.path());
+    let compiler = Compiler::find().ok().map(|compiler| compiler.version());
+    let version = compiler.unwrap_or(Version { major: 13, minor: 0 });
+    let older = Version { major: version.major - 1, minor: 9 };
+    let says = |driver| ready(&cache, Family::PROVING, HOPPER, driver);
+    for &family in Family::PROVING {
+        match says(version) {
+            Ok(()) => assert!(compiler.is_some(), "{family} is neither compiled nor to be compiled"),
+            Err(Error::NoCompiler { family: missing, .. }) => assert_eq!((missing, compiler), (family, None)),
+            Err(e) => panic!("{e}"),
+        }
+        let target = Target::cubin(Arch::Sm90);
+        cache.store(&Image { family, target, compiler: version, bytes: vec![1, 2, 3] }).unwrap();
+    }
+    says(version).unwrap();
+    assert!(matches!(says(older), Err(Error::DriverTooOld { .. })));
+    let old = Capability { major: 6, minor: 1 };
+    let error = ready(&cache, Family::PROVING, old, version).unwrap_err();
+    assert!(matches!(error, Error::UnsupportedArchitecture { .. }), "{error}");
 }

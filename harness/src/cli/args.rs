@@ -15,7 +15,8 @@ use crate::spec::DeviceSpec;
 #[derive(Debug, Parser)]
 #[command(name = "prestage", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Environment:
-  PRESTAGE_CACHE_DIR  Where it is remembered which keys were checked: a folder by its absolute path.
+  PRESTAGE_CACHE_DIR  Where it is remembered which keys were checked, and compiled kernels lie in its
+                      folder kernels: a folder by its absolute path.
                       Anything else counts as not set: $XDG_CACHE_HOME/prestage or ~/.cache/prestage")]
 pub(super) struct Cli {
     /// What to do.
@@ -45,6 +46,8 @@ pub(super) enum Verb {
     Run(super::run::Args),
     /// Draw two reports of one load on one axis of time, and say what they differ in
     Compare(super::compare::Args),
+    /// Compile the kernels of NVIDIA cards ahead of their first use, list them, or remove them; needs no card
+    Kernels(super::kernels::Args),
 }
 
 impl Verb {
@@ -61,6 +64,7 @@ impl Verb {
             Self::Plan(v) => v.json,
             Self::Run(v) => v.json,
             Self::Compare(v) => v.json,
+            Self::Kernels(v) => v.json,
         }
     }
 }
@@ -77,7 +81,7 @@ pub(super) struct Doctor {
 #[derive(Debug, Args)]
 pub(super) struct Place {
     /// Device: host, cuda:N or cuda:GPU-UUID, with an optional cap such as host@8GiB or cuda:0@16GiB; auto takes cuda:0 where
-    /// there is one, else host. sim:PRESET and sim:PATH.toml are refused here (plan, run and replay take simulated cards)
+    /// it can be used (its kernels can be compiled, or are in the cache), else host. sim:PRESET and sim:PATH.toml are refused here (plan, run and replay take simulated cards)
     #[arg(long, default_value = "auto", value_name = "D")]
     pub(super) device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille

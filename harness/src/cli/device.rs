@@ -9,7 +9,7 @@ use prestage_vram::{Error, Host, HostConfig, LedgerConfig};
 use super::args::Place;
 use super::output::Failure;
 use super::written;
-use crate::scenario::Target;
+use crate::scenario::{Auto, Target};
 use crate::script::Scribe;
 use crate::spec::{DeviceKind, DeviceSpec};
 use crate::timeline::Recorder;
@@ -34,8 +34,8 @@ pub(super) enum Prover {
     Cuda(Opened<Cuda>),
 }
 
-/// Opens the device. `auto` takes the first NVIDIA card where there is one, and else the CPU. No proof is ever made elsewhere
-/// than asked for.
+/// Opens the device. `auto` takes the first NVIDIA card where it can be used, and else the CPU. No proof is ever made
+/// elsewhere than asked for.
 pub(super) fn open(place: &Place) -> Result<Prover, Failure> {
     match Target::resolve(&place.device)? {
         Target::Host(config) => host(place, &config).map(Prover::Host),
@@ -93,6 +93,12 @@ fn opened<D>(
         e => Failure::at(spec, &e),
     })?;
     let name = spec.to_string().replacen("auto", kind, 1);
-    let shown = if spec.kind == DeviceKind::Auto { format!("{name} (taken by auto)") } else { name.clone() };
+    let shown = match spec.kind {
+        DeviceKind::Auto => match Auto::here().passed_over() {
+            Some(why) => format!("{name} (taken by auto; cuda:0 was not: {why})"),
+            None => format!("{name} (taken by auto)"),
+        },
+        _ => name.clone(),
+    };
     Ok(Opened { device, recorder, scribe, name, shown })
 }

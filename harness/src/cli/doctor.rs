@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::args;
 use super::output::{Failure, Output};
+use crate::scenario::Auto;
 
 /// One thing that was looked for.
 #[derive(Debug, Serialize)]
@@ -41,6 +42,9 @@ impl Finding {
 struct Answer {
     /// What `--device auto` takes.
     device: &'static str,
+    /// Why it does not take a card that is here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_taken: Option<&'static str>,
     findings: Vec<Finding>,
 }
 
@@ -49,7 +53,10 @@ pub(super) fn run(_: &args::Doctor, out: &mut Output) -> Result<(), Failure> {
     let mut findings = vec![processor(), memory(), memlock(), copy_bandwidth()];
     findings.extend(cards());
     findings.extend([nvrtc(), cupti()]);
-    let answer = Answer { device: "host", findings };
+    findings.extend(kernels());
+    let auto = Auto::here();
+    let device = if *auto == Auto::Card { "cuda:0" } else { "host" };
+    let answer = Answer { device, not_taken: auto.passed_over(), findings };
     for f in &answer.findings {
         let mark = match f.present {
             Some(true) => "ok",
@@ -61,7 +68,8 @@ pub(super) fn run(_: &args::Doctor, out: &mut Output) -> Result<(), Failure> {
             out.line(format_args!("{:<16} {:<8} to get it: {hint}", "", ""));
         }
     }
-    out.line(format_args!("\n--device auto takes `{}`: this version proves on the CPU", answer.device));
+    let why = answer.not_taken.map_or_else(String::new, |why| format!("; cuda:0 is not taken: {why}"));
+    out.line(format_args!("\n--device auto takes `{device}`{why}"));
     out.json(&answer)
 }
 
@@ -141,6 +149,38 @@ fn cards() -> Vec<Finding> {
 #[cfg(not(feature = "cuda"))]
 fn cards() -> Vec<Finding> {
     vec![Finding::missing("NVIDIA driver", "not looked for", "build with --features cuda")]
+}
+
+/// The folder of compiled kernels, and how many modules of this build are in it.
+#[cfg(feature = "cuda")]
+fn kernels() -> Option<Finding> {
+    use std::collections::BTreeSet;
+
+    use prestage_kernels::{Cache, Error, Family, State};
+
+    let count = || -> Result<String, Error> {
+        let cache = Cache::from_env()?;
+        let mut modules = BTreeSet::new();
+        for entry in cache.list()?.into_iter().filter(|entry| entry.state == State::Current) {
+            modules.insert((entry.target.to_string(), entry.family));
+        }
+        let targets: BTreeSet<&str> = modules.iter().map(|(target, _)| target.as_str()).collect();
+        let of = match targets.len() {
+            0 => "`prestage kernels build` warms them".to_owned(),
+            n => {
+                let targets: Vec<_> = targets.into_iter().collect();
+                format!("of {} for {}", n * Family::ALL.len(), targets.join(", "))
+            }
+        };
+        Ok(format!("{}, warm modules of this build: {} ({of})", cache.dir().display(), modules.len()))
+    };
+    Some(Finding::fact("kernel cache", count().unwrap_or_else(|e| e.to_string())))
+}
+
+/// A build without the feature `cuda` has no kernels.
+#[cfg(not(feature = "cuda"))]
+fn kernels() -> Option<Finding> {
+    None
 }
 
 fn nvrtc() -> Finding {

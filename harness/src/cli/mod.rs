@@ -7,6 +7,7 @@ mod demo;
 mod device;
 mod doctor;
 mod files;
+mod kernels;
 mod output;
 mod plan;
 mod prove;
@@ -47,6 +48,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Replay(args) => replay::run(args, &mut out),
         Verb::Plan(args) => plan::run(args, &mut out),
         Verb::Run(args) => run::run(args, &mut out),
+        Verb::Kernels(args) => kernels::run(args, &mut out),
         Verb::Compare(args) => compare::run(args, &mut out),
     };
     match outcome.and_then(|()| out.end()) {

@@ -147,6 +147,16 @@ impl Output {
 #[derive(Debug)]
 pub(crate) struct Progress(Option<ProgressBar>);
 
+impl Progress {
+    /// Says how far it has come.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn say(&self, what: String) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(what);
+        }
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {

@@ -15,10 +15,10 @@ use serde::Serialize;
 use super::output::{Failure, Output};
 use super::prove::constraints_of;
 use super::{files, written};
-use crate::scenario::{Crew, HostTime, Outcome, Scenario, Synthetic, Target, Wanted, run as prove_all};
+use crate::scenario::{Auto, Crew, HostTime, Outcome, Scenario, Synthetic, Target, Wanted, run as prove_all};
 use crate::script::Scribe;
 use crate::session::About;
-use crate::spec::DeviceSpec;
+use crate::spec::{DeviceKind, DeviceSpec};
 use crate::timeline::{ByCause, Recorder, Report, save};
 
 /// Rows of the circuit that stands for a larger one on a simulated card, as a power of two.
@@ -44,7 +44,8 @@ pub(super) struct Args {
     /// The circuit: needed with .params and .ark keys
     #[arg(long, value_name = "F", conflicts_with = "shape")]
     r1cs: Option<PathBuf>,
-    /// Device: host or sim:PRESET (also sim:PATH.toml), with an optional cap such as sim:h200-141g@16GiB
+    /// Device: host, cuda:N or sim:PRESET (also sim:PATH.toml), with an optional cap such as sim:h200-141g@16GiB; auto takes
+    /// cuda:0 where it can be used, else host
     #[arg(long, default_value = "auto", value_name = "D")]
     device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille [default: 512MiB, or the
@@ -137,6 +138,9 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     let outputs: Vec<_> = args.script.iter().map(|p| ("--script", p.as_path())).collect();
     files::can_save(&outputs, ("--out", args.out.as_deref(), PICTURES), &inputs)?;
     let target = Target::resolve(&args.device)?;
+    if let (DeviceKind::Auto, Some(why)) = (&args.device.kind, Auto::here().passed_over()) {
+        out.note(format_args!("auto takes host, not cuda:0: {why}"));
+    }
     if args.scale.is_some() && !matches!(target, Target::Sim(_)) {
         return Err(Failure::new(
             "--scale charges a simulated card for a larger size; real devices take what they take",

@@ -4,6 +4,7 @@
 //! proportions. An [`Outlook`] is the plan of a proof as a ledger, for full-size shapes on devices that need not be there.
 //! [`run`] proves partitions from one queue with any number of workers and says where the time went.
 
+mod auto;
 mod outlook;
 mod policy;
 mod run;
@@ -11,6 +12,7 @@ mod shape;
 mod target;
 mod workers;
 
+pub use auto::Auto;
 pub use outlook::{Beside, Outlook, PhaseLedger, StepLine};
 pub use policy::{ParseWantedError, Wanted};
 pub use run::{Failed, Outcome, Scenario, run};

@@ -6,6 +6,7 @@ use std::path::Path;
 use prestage_vram::cuda::{Cap, Cuda, CudaConfig, Which};
 use prestage_vram::{Card, Host, HostConfig, LedgerConfig, Margin, Sim, SimConfig};
 
+use super::Auto;
 use crate::spec::{DeviceKind, DeviceSpec};
 
 /// A device that can be opened here.
@@ -42,13 +43,13 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// What the name stands for. `auto` is the first NVIDIA card where there is one, else the CPU; `sim:PATH.toml` reads a card of one's own; a cap makes either smaller.
+    /// What the name stands for. `auto` is the first NVIDIA card where it can be used ([`Auto`]), else the CPU; `sim:PATH.toml` reads a card of one's own; a cap makes either smaller.
     ///
     /// # Errors
     /// [`TargetError`].
     pub fn resolve(spec: &DeviceSpec) -> Result<Self, TargetError> {
         match &spec.kind {
-            DeviceKind::Auto if card_is_here() => {
+            DeviceKind::Auto if *Auto::here() == Auto::Card => {
                 Self::resolve(&DeviceSpec { kind: DeviceKind::Cuda("0".to_owned()), ..spec.clone() })
             }
             DeviceKind::Auto | DeviceKind::Host => {
@@ -122,15 +123,4 @@ impl Target {
         let ledger = LedgerConfig { threshold: card.pool_threshold, ..ledger };
         Sim::open(SimConfig { card, scale, ledger })
     }
-}
-
-/// Whether `auto` has a card to take.
-#[cfg(feature = "cuda")]
-fn card_is_here() -> bool {
-    prestage_vram::cuda::probe().is_ok_and(|found| !found.devices.is_empty())
-}
-
-#[cfg(not(feature = "cuda"))]
-fn card_is_here() -> bool {
-    false
 }

@@ -8,6 +8,7 @@ mod compare;
 mod demo;
 mod doctor;
 mod interrupt;
+mod kernels;
 mod keys;
 mod kill;
 mod manifest;

@@ -6,7 +6,8 @@ use crate::command::{Work, run};
 fn no_verb_shows_help_and_is_wrong_usage() {
     let ran = Work::new().run(&[]);
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""));
-    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay", "plan", "run", "compare"] {
+    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay", "plan", "run", "compare", "kernels"]
+    {
         assert!(ran.stderr.contains(&format!("\n  {verb} ")), "{verb}: {}", ran.stderr);
     }
 }
@@ -19,7 +20,8 @@ fn help_and_version_are_answers() {
     for word in ["Exit status: 0", "PRESTAGE_CACHE_DIR", "verify"] {
         assert!(help.done().contains(word), "{word}");
     }
-    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay", "plan", "run", "compare"] {
+    for verb in ["doctor", "demo", "setup", "prove", "verify", "replay", "plan", "run", "compare", "kernels"]
+    {
         assert!(run!(work, verb, "--help").done().contains("--json"), "{verb}");
     }
     for verb in ["demo", "prove", "plan", "run", "replay"] {
