@@ -97,7 +97,7 @@ impl Partitions {
     /// [`Error::Partition`] when one of them could not be proved; what the card says;
     /// [`prestage_harness::Error::Unverified`].
     pub fn prove(&self, case: &Case) -> Result<Outcome, Error> {
-        let spec = DeviceSpec { kind: DeviceKind::Sim(case.card.to_owned()), cap: None };
+        let spec = DeviceSpec { kind: DeviceKind::Sim(case.card.to_owned()), cap: None, context: None };
         let device = spec.to_string();
         let target = Target::resolve(&spec)?;
         let (ledger, recorder) = recorded(target.margin());

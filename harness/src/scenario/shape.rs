@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(porep.log_domain(), Ok(27));
         let uniform = Synthetic::named("porep-32g-uniform").unwrap();
         assert_eq!(uniform.counts(), porep.counts());
-        assert_eq!((uniform.witness.zeros, uniform.witness.ones), (0, 0));
+        assert_eq!((uniform.mix.zeros, uniform.mix.ones), (0, 0));
     }
 
     #[test]
