@@ -12,7 +12,7 @@ use std::fmt;
 use blstrs::{G1Affine, G2Affine};
 use prestage_msm::{Msm, Points, Slots};
 use prestage_ntt::{Domain, Ntt};
-use prestage_vram::{Bytes, Device, Turn, Worker, host_work};
+use prestage_vram::{Bytes, Device, Event, Span, Track, Turn, Worker, host_work};
 
 use crate::Error;
 use crate::key::{ProvingKey, Quotient, Reduction};
@@ -247,7 +247,7 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         going("its turn")?;
         let turn = self.device.turn(worker)?;
         going("staging")?;
-        let plan = self.plan(&turn, assignment, options.policy)?;
+        let plan = asked(&turn, "plan", || self.plan(&turn, assignment, options.policy))?;
         let staged = stage(&turn, self, assignment, plan.clone())?;
         going("the quotient")?;
         let h = quotient(staged)?;
@@ -265,6 +265,18 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     pub fn verifier(&self) -> &PreparedKey {
         &self.verifier
     }
+}
+
+/// Puts what a worker asks of its device on record, beside allocations: on small proofs it is not nothing.
+fn asked<D: Device, T>(turn: &Turn<'_, D>, name: &'static str, ask: impl FnOnce() -> T) -> T {
+    let (device, start) = (turn.device(), turn.device().now());
+    let answer = ask();
+    let end = device.now();
+    if end > start {
+        let (track, worker, bytes) = (Track::Memory, turn.worker(), Bytes::ZERO);
+        device.ledger().emit(Event::Span(Span { track, worker, name: name.into(), start, end, bytes }));
+    }
+    answer
 }
 
 impl<D: Device, R: Reduction> fmt::Debug for Prover<'_, D, R> {

@@ -11,7 +11,7 @@ use prestage_transfer::{Lane, Lanes};
 use prestage_vram::{Buf, Class, Device, Turn};
 
 use super::values::{InFlight, Scratch, Values};
-use super::{Assignment, Parts, Prover};
+use super::{Assignment, Parts, Prover, asked};
 use crate::Error;
 use crate::key::{Quotient, Reduction};
 use crate::plan::{LEAST, Plan, Policy, Sum};
@@ -52,7 +52,7 @@ pub fn stage<'t, D: Ntt + Msm, R: Reduction>(
     plan: Plan,
 ) -> Result<Staged<'t, D, R>, Error> {
     assignment.fits(prover.key())?;
-    let lanes = Lanes::open(turn)?;
+    let lanes = asked(turn, "open lanes", || Lanes::open(turn))?;
     turn.phase("stage");
     turn.promise(plan.peak());
     let Assignment { a, b, c, .. } = assignment;

@@ -102,6 +102,12 @@ struct ProofAnswer {
 pub(super) fn run(args: &args::Replay, out: &mut Output) -> Result<(), Failure> {
     args.out.as_deref().map_or(Ok(()), files::can_make)?;
     let mut script = load(&args.script)?;
+    let outputs =
+        args.out.as_deref().map(|folder| ["csv", "toml", "svg"].map(|end| view(folder, &script, end)));
+    let outputs: Vec<_> = outputs.iter().flatten().map(|path| ("--out", path.as_path())).collect();
+    if args.out.as_deref().is_some_and(Path::is_dir) {
+        files::can_write(&outputs, &[("the script", Path::new(&args.script))])?;
+    }
     for (name, value) in &args.set {
         script.set(name, value.as_str())?;
     }
@@ -123,7 +129,7 @@ pub(super) fn run(args: &args::Replay, out: &mut Output) -> Result<(), Failure> 
         out.line(format_args!("  at {}: {}", refusal.at, refusal.refused));
     }
     out.line(format_args!(
-        "peak {} of {} that may be granted; {} of the card's time",
+        "peak {} of {} that may be granted; {} of the card's time, as far as the script gives durations",
         replay.peak, replay.level.budget, replay.end
     ));
     if let Some(path) = &picture {
@@ -205,6 +211,14 @@ pub(super) fn about(script: &Script, device: &str) -> String {
     )
 }
 
+/// A file of a replay in its folder.
+fn view(folder: &Path, script: &Script, end: &str) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let name: String = script.name.chars().map(plain).collect();
+    let name = if name.is_empty() { "script" } else { &name };
+    folder.join(format!("{name}.{end}"))
+}
+
 /// Writes picture, events and script. There is no report: a report is of proofs that were verified.
 fn save(
     folder: &Path,
@@ -214,10 +228,7 @@ fn save(
     replay: &Replay,
 ) -> Result<PathBuf, Failure> {
     std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
-    let name: String = script.name.chars().map(plain).collect();
-    let name = if name.is_empty() { "script" } else { &name };
-    let path = |end: &str| folder.join(format!("{name}.{end}"));
+    let path = |end: &str| view(folder, script, end);
     let about = about(script, device);
     write_atomic(&path("csv"), csv(&replay.timeline).as_bytes())?;
     write_atomic(&path("toml"), script.to_toml()?.as_bytes())?;

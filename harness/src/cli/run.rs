@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use prestage_groth16::format::{self, FormatError, LoadOptions};
-use prestage_groth16::{AnyKey, Assignment, Libsnark, Prover, ProvingKey, R1cs, Reduction, Witness, setup};
+use prestage_groth16::{
+    AnyKey, Assignment, Libsnark, Policy, Prover, ProvingKey, R1cs, Reduction, Witness, setup,
+};
 use prestage_msm::Msm;
-use prestage_ntt::Ntt;
-use prestage_vram::{Bytes, LedgerConfig, Margin};
+use prestage_ntt::{MAX_CHUNKS, Ntt};
+use prestage_vram::{Bytes, Card, LedgerConfig, Margin, Nanos};
 use serde::Serialize;
 
 use super::output::{Failure, Output};
@@ -25,6 +27,8 @@ use crate::timeline::{ByCause, Recorder, Report, save};
 const SMALL: u32 = 10;
 /// The same where nothing is scaled.
 const LARGEST_UNASKED: u32 = 14;
+/// Virtual time in which no figure of a card makes sense any more: a hundred years.
+const LONGEST: Nanos = Nanos::new(100 * 365 * 86_400 * 1_000_000_000);
 /// What the files of a report are called.
 const PICTURES: &str = "run";
 
@@ -182,10 +186,11 @@ fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, Failure> {
     let _progress = out.progress("circuit and key");
     let Some(name) = &args.shape else { return from_files(args) };
     let synthetic = Synthetic::named(name)?;
+    let name = &synthetic.load();
     let full = synthetic.log_domain()?;
     let log = match (args.log_domain, target) {
         (Some(log), _) => log.min(full),
-        (None, Target::Sim(_)) => SMALL.min(full),
+        (None, Target::Sim(card)) => small(args, card, &synthetic)?.min(full),
         (None, _) if full <= LARGEST_UNASKED => full,
         (None, _) => {
             return Err(Failure::new(format!(
@@ -215,6 +220,19 @@ fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, Failure> {
         r1cs: Some(circuit.r1cs),
         witness: circuit.witness,
     })
+}
+
+/// The rows that stand for the full size: more where a polynomial may have to go through the card in many pieces, of which a
+/// domain takes no more than the root of its size.
+fn small(args: &Args, card: &Card, synthetic: &Synthetic) -> Result<u32, Failure> {
+    let margin = args.margin.unwrap_or(Margin::Fixed(card.margin)).bytes(card.capacity);
+    let budget = card.capacity.saturating_sub(card.context).saturating_sub(margin);
+    let chunked = match args.policy {
+        Wanted::Policy(Policy::Auto) => budget < synthetic.shape()?.polynomial() * 2 + Bytes::mib(32),
+        Wanted::Policy(policy) => matches!(policy, Policy::Chunked(_)),
+        Wanted::Chunked => true,
+    };
+    Ok(if chunked { 2 * MAX_CHUNKS.ilog2() } else { SMALL })
 }
 
 fn from_files(args: &Args) -> Result<Work, Failure> {
@@ -335,6 +353,9 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     let proofs = report.verified.proofs();
     let wrong = match failed.len() {
         0 if stopped > 0 => Some(format!("stopped: {proofs} of {} partitions proved", args.partitions)),
+        0 if report.times.wall() >= LONGEST => {
+            Some("the card's figures give durations past all clocks".to_owned())
+        }
         // Whatever else is right, an account of time with a hole in it is not.
         0 => report.complaint(),
         n => Some(format!("{n} of {} partitions failed", args.partitions)),

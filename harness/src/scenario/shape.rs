@@ -1,5 +1,6 @@
 //! Shapes of circuits: counts at full size, and a small satisfiable circuit of the same proportions.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use blstrs::Scalar;
@@ -179,6 +180,21 @@ impl Synthetic {
         &self.name
     }
 
+    /// What loads of it are called: its name, and for a shape of one's own a digest of all that it says. Loads of one name are of
+    /// one shape.
+    #[must_use]
+    pub fn load(&self) -> String {
+        if self.square
+            || SHIPPED.iter().any(|(name, text)| Self::from_toml(name, text).is_ok_and(|s| s == *self))
+        {
+            return self.name.clone();
+        }
+        let mut hasher = DefaultHasher::new();
+        format!("{:?} {:?} {:?}", self.counts, self.mix, self.host).hash(&mut hasher);
+        let [a, b, c, d, ..] = hasher.finish().to_be_bytes();
+        format!("{} ({:08x})", self.name, u32::from_be_bytes([a, b, c, d]))
+    }
+
     /// Its counts at full size.
     #[must_use]
     pub const fn counts(&self) -> &Counts {
@@ -337,6 +353,22 @@ mod tests {
         let uniform = Synthetic::named("porep-32g-uniform").unwrap();
         assert_eq!(uniform.counts(), porep.counts());
         assert_eq!((uniform.mix.zeros, uniform.mix.ones), (0, 0));
+    }
+
+    #[test]
+    fn t4_loads_of_one_name_are_of_one_shape() {
+        let text = SHIPPED[0].1;
+        let load = |text: &str| Synthetic::from_toml("c.toml", text).unwrap().load();
+        assert_eq!(load(text), "porep-32g", "a copy of a shipped shape is that shape");
+        let own = [
+            ("zeros = 500", "zeros = 400"),
+            ("prepare_ms = 1300", "prepare_ms = 1"),
+            ("b_input = 1", "b_input = 2"),
+        ];
+        let own = own.map(|(old, new)| load(&text.replace(old, new)));
+        assert!(own.iter().all(|load| load.starts_with("porep-32g (")), "{own:?}");
+        assert!(own[0] != own[1] && own[1] != own[2] && own[0] != own[2], "{own:?}");
+        assert_eq!(Synthetic::named("square-2^9").unwrap().load(), "square-2^9");
     }
 
     #[test]

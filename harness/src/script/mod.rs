@@ -143,6 +143,12 @@ pub enum ScriptError {
         /// The names there are.
         known: String,
     },
+    /// Its workers wait for each other.
+    #[error("the schedule cannot go on: {waits} (counted from 0) wait for steps that come after them")]
+    Stuck {
+        /// Which steps wait.
+        waits: String,
+    },
     /// The card cannot be opened.
     #[error(transparent)]
     Device(#[from] prestage_vram::Error),

@@ -107,6 +107,8 @@ struct Progress {
     proofs: BTreeMap<u32, Proof>,
     refusals: Vec<Refusal>,
     failures: Vec<Failure>,
+    /// Steps that waited for others when nobody could go on.
+    stuck: Vec<(WorkerId, usize)>,
 }
 
 /// What the workers know of each other.
@@ -128,8 +130,11 @@ impl Shared<'_> {
         self.sim.ledger().wake();
     }
 
-    fn wait(&self, (worker, step): (usize, usize)) {
-        self.sim.block(&mut || self.lock().done.get(worker).is_none_or(|done| *done > step));
+    /// False when the other step will not be done any more.
+    fn wait(&self, (worker, step): (usize, usize)) -> bool {
+        let done = || self.lock().done.get(worker).is_none_or(|done| *done > step);
+        self.sim.block(&mut || done());
+        done()
     }
 }
 
@@ -153,8 +158,14 @@ pub(super) fn run(plan: &Plan, config: SimConfig, recorder: &Recorder) -> Result
         }
     }
     let poisoned = sim.ledger().healthy().is_err();
-    let Progress { proofs, refusals, failures, .. } =
+    let Progress { proofs, refusals, failures, mut stuck, .. } =
         shared.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // A card that has failed ends waits as well, but that is told.
+    if !stuck.is_empty() && refusals.is_empty() && failures.is_empty() {
+        stuck.sort();
+        let waits = stuck.iter().map(|(worker, step)| format!("step {step} of {worker}")).collect::<Vec<_>>();
+        return Err(ScriptError::Stuck { waits: waits.join(", ") });
+    }
     let proofs = proofs.into_iter().map(|(number, proof)| (number, proof.outcome)).collect();
     Ok(Replay { refusals, failures, proofs, peak, level, end, poisoned, timeline })
 }
@@ -181,8 +192,10 @@ fn play<'s>(shared: &Shared<'s>, plan: &Plan, id: WorkerId) -> Memory<'s> {
         locked: Vec::new(),
     };
     for (step, todo) in steps.iter().enumerate() {
-        if let Some(other) = todo.after {
-            shared.wait(other);
+        if let Some(other) = todo.after
+            && !shared.wait(other)
+        {
+            shared.lock().stuck.push((id, step));
         }
         let result = player.act(&todo.act);
         let at = shared.sim.now();

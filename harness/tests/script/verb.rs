@@ -51,7 +51,7 @@ fn people_are_told_and_files_are_written() {
     let picture = std::fs::read_to_string(out.join("c6-sticky.svg")).unwrap();
     let doc = roxmltree::Document::parse(&picture).unwrap();
     let shown: Vec<_> = doc.descendants().filter_map(|n| n.text()).collect();
-    for words in ["no proofs were made", "a request was refused", "retained by the pool", "peak 12.00 GiB"] {
+    for words in ["no proofs were made", "a request was refused", "in the pool: freed", "peak 12.00 GiB"] {
         assert!(shown.iter().any(|t| t.contains(words)), "{words}");
     }
     assert!(!picture.contains("proofs per minute"));

@@ -178,10 +178,11 @@ pub(in crate::timeline) fn rate(per_minute: f64) -> String {
 /// The first font size from `size` downwards in which the text fits, and the text, cut if it must be.
 pub(super) fn fit(fonts: &Fonts, text: &str, size: f64, bold: bool, width: f64) -> (String, f64) {
     let mut size = size;
-    while size > 11.0 && fonts.width(text, size, bold) > width {
+    while size > 11.0 && (text.len() > 2000 || fonts.width(text, size, bold) > width) {
         size -= 1.0;
     }
-    let mut text = text.to_owned();
+    // No line holds more than that, and each try measures all of it.
+    let mut text: String = text.chars().take(500).collect();
     if fonts.width(&text, size, bold) > width {
         while !text.is_empty() && fonts.width(&format!("{text}…"), size, bold) > width {
             text.pop();

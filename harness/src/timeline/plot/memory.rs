@@ -18,7 +18,7 @@ const CLASSES: [(&str, Amount); 4] = [
     ("resident", |s| s.resident),
     ("direct", |s| s.direct),
     ("pooled", |s| s.pooled),
-    ("retained by the pool", |s| s.retained),
+    ("in the pool: freed, or queued work still uses it", |s| s.retained),
 ];
 
 /// The amounts that the axis shows: a card that is hardly used shows its use, not its size.
