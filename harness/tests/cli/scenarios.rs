@@ -76,6 +76,20 @@ fn plans_by_size_by_key_and_on_the_cpu() {
     }
 }
 
+/// What `plan` says of a small budget holds for `run`: the circuit that stands for the full size can be cut as finely.
+#[test]
+fn l5_a_run_takes_as_many_pieces_as_its_plan() {
+    let budget = ["--shape", "porep-32g", "--device", "sim:rtx-5070-ti-16g", "--margin", "10466MiB"];
+    let work = Work::new();
+    let answer = |verb: &[&str]| {
+        let args: Vec<&std::ffi::OsStr> = verb.iter().chain(&budget).map(AsRef::as_ref).collect();
+        work.run(&args).json()
+    };
+    let (planned, ran) = (answer(&["plan", "--json"]), answer(&["run", "--partitions", "1", "--json"]));
+    assert_eq!((&planned["policy"], &ran["policy"]), (&"chunked:64".into(), &"chunked:64".into()));
+    assert_eq!(ran["verified"], true);
+}
+
 #[test]
 fn a_run_answers_with_the_keys_of_a_report() {
     let work = Work::new();

@@ -94,3 +94,29 @@ fn what_cannot_be_replayed_is_one_line() {
         assert_eq!(text.lines().count(), 1, "{text}");
     }
 }
+
+#[test]
+fn a_schedule_that_cannot_go_on_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stuck.toml");
+    let worker = |own: &str, other: &str| {
+        format!("[[worker]]\nsteps = [{{ do = \"host\", ns = 1, id = \"{own}\", after = \"{other}\" }}]\n")
+    };
+    std::fs::write(&path, format!("name = \"stuck\"\n{}{}", worker("a", "1.b"), worker("b", "0.a"))).unwrap();
+    let result = prestage(&["replay", path.to_str().unwrap()]);
+    let text = String::from_utf8(result.stderr).unwrap();
+    assert_eq!(result.status.code(), Some(1), "{text}");
+    assert!(text.contains("cannot go on") && text.contains("step 0 of worker 0"), "{text}");
+}
+
+#[test]
+fn a_replay_keeps_the_script_that_it_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c4-the-pool-keeps.toml");
+    let text = include_str!("../../scripts/c4-the-pool-keeps.toml");
+    std::fs::write(&path, text).unwrap();
+    let result = prestage(&["replay", path.to_str().unwrap(), "--out", folder.path().to_str().unwrap()]);
+    assert_eq!(result.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&result.stderr).contains("the same file"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
