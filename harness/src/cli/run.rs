@@ -17,7 +17,9 @@ use serde::Serialize;
 use super::output::{Failure, Output};
 use super::prove::constraints_of;
 use super::{files, written};
-use crate::scenario::{Auto, Crew, HostTime, Outcome, Scenario, Synthetic, Target, Wanted, run as prove_all};
+use crate::scenario::{
+    Auto, Crew, HostTime, Outcome, Scenario, Synthetic, Target, Wanted, marked, run as prove_all,
+};
 use crate::script::Scribe;
 use crate::session::About;
 use crate::spec::{DeviceKind, DeviceSpec};
@@ -259,8 +261,12 @@ fn from_files(args: &Args) -> Result<Work, Failure> {
         }
     };
     let rows = (constraints as u64).saturating_mul(args.scale.unwrap_or(1));
-    let name =
-        args.scale.filter(|scale| *scale > 1).map_or(name.clone(), |scale| format!("{name}, {scale} times"));
+    // Keys are called circuit.zkey all over: reports tell circuits apart all the same.
+    let name = marked(&name, &format!("{:?}", key.vk()));
+    let name = match args.scale {
+        Some(scale) if scale > 1 => format!("{name}, {scale} times"),
+        _ => name,
+    };
     Ok(Work { name, rows, scale: 1, host: HostTime::default(), key, r1cs, witness })
 }
 
@@ -306,10 +312,7 @@ fn about<D: Crew>(args: &Args, name: &str, rows: u64, device: &D) -> About {
     if device.scale() > 1 {
         parameters.insert("scale".to_owned(), format!("one element stands for {}", device.scale()));
     }
-    let workers = match args.workers {
-        1 => "one worker".to_owned(),
-        n => format!("{n} workers"),
-    };
+    let workers = of(args.workers, "worker");
     About {
         scenario: format!("{name}, {workers}"),
         device: device_name,
@@ -397,13 +400,23 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     wrong.map_or(Ok(()), |wrong| Err(Failure::new(wrong)))
 }
 
+/// One thing, or so many.
+fn of(n: impl Into<u64>, what: &str) -> String {
+    match n.into() {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
 fn show(answer: &Answer, report: &Report, out: &mut Output) {
     let Answer { proofs, partitions, shape, device, workers, .. } = answer;
     out.line(format_args!(
-        "{shape} on {device}: {proofs} of {partitions} proofs by {workers} worker(s), all verified"
+        "{shape} on {device}: {proofs} of {partitions} proofs by {}, all verified",
+        of(*workers, "worker")
     ));
     for plan in &answer.plans {
-        out.line(format_args!("plan:    {} ({} proofs): {}", plan.policy, plan.proofs, plan.reason));
+        let proofs = of(plan.proofs, "proof");
+        out.line(format_args!("plan:    {} ({proofs}): {}", plan.policy, plan.reason));
     }
     let bytes = Bytes::new;
     out.line(format_args!(

@@ -16,6 +16,6 @@ pub use auto::Auto;
 pub use outlook::{Beside, Outlook, PhaseLedger, StepLine};
 pub use policy::{ParseWantedError, Wanted};
 pub use run::{Failed, Outcome, Scenario, run};
-pub use shape::{HostTime, Mix, ShapeSourceError, Synthetic};
+pub use shape::{HostTime, Mix, ShapeSourceError, Synthetic, marked};
 pub use target::{Target, TargetError};
 pub use workers::{Crew, Ended, dispense};

@@ -14,6 +14,15 @@ use serde::Deserialize;
 
 use crate::circuits::{Circuit, squares};
 
+/// A name with a short digest of what it stands for, so that others of that name are told apart.
+#[must_use]
+pub fn marked(name: &str, content: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    let [a, b, c, d, ..] = hasher.finish().to_be_bytes();
+    format!("{name} ({:08x})", u32::from_be_bytes([a, b, c, d]))
+}
+
 /// Shapes by name.
 const SHIPPED: [(&str, &str); 2] = [
     ("porep-32g", include_str!("../../shapes/porep-32g.toml")),
@@ -189,10 +198,7 @@ impl Synthetic {
         {
             return self.name.clone();
         }
-        let mut hasher = DefaultHasher::new();
-        format!("{:?} {:?} {:?}", self.counts, self.mix, self.host).hash(&mut hasher);
-        let [a, b, c, d, ..] = hasher.finish().to_be_bytes();
-        format!("{} ({:08x})", self.name, u32::from_be_bytes([a, b, c, d]))
+        marked(&self.name, &format!("{:?} {:?} {:?}", self.counts, self.mix, self.host))
     }
 
     /// Its counts at full size.
