@@ -59,7 +59,7 @@ pub fn stage<'t, D: Ntt + Msm, R: Reduction>(
     let mut in_flight = Vec::with_capacity(3);
     let mut up = |label, values: &Values| {
         let buf = waiting(&lanes.upload, label, values.len())?;
-        let (buf, upload) = values.upload_ahead(&lanes.upload, buf, &prover.rings)?;
+        let (buf, upload) = values.upload(&lanes.upload, buf, &prover.rings)?;
         in_flight.push(upload);
         Ok::<_, Error>(buf)
     };

@@ -69,24 +69,9 @@ impl Values {
         }
     }
 
-    /// Enqueues the copy of all into `buf`. Memory that is not page-locked goes through a ring, where one can be had.
+    /// Enqueues the copy of all into `buf`, letting copies of a proof that computes meanwhile go first. Memory that is not
+    /// page-locked goes through a ring, where one can be had.
     pub(super) fn upload<'t, D: Transfer>(
-        &self,
-        lane: &Lane<'t, D>,
-        buf: Buf<'t, D, MaybeUninit<Scalar>>,
-        rings: &Rings,
-    ) -> Result<(Buf<'t, D, Scalar>, InFlight<'t, D>), Error> {
-        match self {
-            Self::Pinned(values) => {
-                let (buf, upload) = lane.upload(Arc::clone(values), buf)?;
-                Ok((buf, InFlight::Pinned(upload)))
-            }
-            Self::Plain(values) => Self::upload_plain(values, lane, buf, rings),
-        }
-    }
-
-    /// As [`Values::upload`], letting copies of a proof that computes meanwhile go first.
-    pub(super) fn upload_ahead<'t, D: Transfer>(
         &self,
         lane: &Lane<'t, D>,
         buf: Buf<'t, D, MaybeUninit<Scalar>>,
