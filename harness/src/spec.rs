@@ -1,5 +1,5 @@
 //! Names of devices as they are written on the command line: `host`, `host@8GiB`, `sim:PRESET`, `sim:PATH.toml`, `cuda:N`,
-//! `cuda:GPU-…`, `cuda:0@16GiB,context=1536MiB`, `auto`.
+//! `cuda:GPU-…`, `cuda:0@16GiB,context=1536MiB`, `auto`; and lists of them, where several may work: `cuda:0,cuda:1`, `cuda:*`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,6 +29,8 @@ pub enum DeviceKind {
     Sim(String),
     /// An NVIDIA card, by index or by UUID.
     Cuda(String),
+    /// Every NVIDIA card that is here.
+    EveryCuda,
 }
 
 /// Text that names no device.
@@ -53,13 +55,14 @@ impl FromStr for DeviceSpec {
         let kind = match name.split_once(':') {
             None if name == "auto" => DeviceKind::Auto,
             None if name == "host" => DeviceKind::Host,
+            Some(("cuda", "*")) => DeviceKind::EveryCuda,
             Some(("sim", preset)) if !preset.is_empty() => DeviceKind::Sim(preset.to_owned()),
             Some(("cuda", card)) if card.starts_with("GPU-") || card.parse::<u32>().is_ok() => {
                 DeviceKind::Cuda(card.to_owned())
             }
             _ => return Err(bad()),
         };
-        if context.is_some() && !matches!(kind, DeviceKind::Cuda(_)) {
+        if context.is_some() && !matches!(kind, DeviceKind::Cuda(_) | DeviceKind::EveryCuda) {
             return Err(bad());
         }
         Ok(Self { kind, cap, context })
@@ -73,6 +76,7 @@ impl fmt::Display for DeviceSpec {
             DeviceKind::Host => f.write_str("host")?,
             DeviceKind::Sim(preset) => write!(f, "sim:{preset}")?,
             DeviceKind::Cuda(card) => write!(f, "cuda:{card}")?,
+            DeviceKind::EveryCuda => f.write_str("cuda:*")?,
         }
         let limits = [("@", self.cap), (",context=", self.context)];
         limits.into_iter().filter_map(|(what, n)| Some((what, n?.get()))).try_for_each(|(what, n)| match n {
@@ -80,6 +84,44 @@ impl fmt::Display for DeviceSpec {
             n if n % (1 << 20) == 0 => write!(f, "{what}{}MiB", n >> 20),
             n => write!(f, "{what}{n}"),
         })
+    }
+}
+
+/// One device or several, with commas between them: `cuda:0,cuda:1@16GiB`, `cuda:*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceSpecs(Vec<DeviceSpec>);
+
+impl DeviceSpecs {
+    /// The devices as they were written, at least one.
+    #[must_use]
+    pub fn specs(&self) -> &[DeviceSpec] {
+        &self.0
+    }
+}
+
+impl FromStr for DeviceSpecs {
+    type Err = ParseDeviceError;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        let mut texts: Vec<String> = Vec::new();
+        for text in s.split(',') {
+            match texts.last_mut().filter(|_| text.starts_with("context=")) {
+                // It belongs to the cap before it.
+                Some(last) => *last += &format!(",{text}"),
+                None => texts.push(text.to_owned()),
+            }
+        }
+        texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for DeviceSpecs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, spec) in self.0.iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            write!(f, "{comma}{spec}")?;
+        }
+        Ok(())
     }
 }
 
@@ -95,6 +137,7 @@ mod tests {
             "host@8GiB",
             "cuda:0",
             "cuda:1@16303MiB",
+            "cuda:*@16GiB",
             "sim:cascade-16g",
             "sim:h200-141g@100",
             "cuda:GPU-00112233-4455-6677-8899-aabbccddeeff@16GiB,context=1536MiB",
@@ -115,6 +158,22 @@ mod tests {
             "host@1GiB,context=1MiB",
         ] {
             assert!(bad.parse::<DeviceSpec>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_and_caps_stay_with_their_device() {
+        for (list, n) in [
+            ("host", 1),
+            ("cuda:0,cuda:1", 2),
+            ("cuda:0@16GiB,context=1536MiB,cuda:1,cuda:2@8GiB", 3),
+            ("sim:h200-141g,sim:rtx-5070-ti-16g", 2),
+        ] {
+            let specs: DeviceSpecs = list.parse().unwrap();
+            assert_eq!((specs.to_string().as_str(), specs.specs().len()), (list, n));
+        }
+        for bad in ["", "host,", ",host", "context=1GiB", "host,context=1GiB", "cuda:0,gpu"] {
+            assert!(bad.parse::<DeviceSpecs>().is_err(), "{bad}");
         }
     }
 }

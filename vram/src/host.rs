@@ -7,7 +7,6 @@ mod block;
 mod queue;
 
 use std::borrow::Cow;
-use std::time::Instant;
 
 pub use block::{HostBlock, HostPtr};
 pub(crate) use queue::words_of;
@@ -48,7 +47,7 @@ impl Host {
     /// # Errors
     /// [`Error::MarginTooLarge`] when the margin is larger than the capacity.
     pub fn open(config: HostConfig) -> Result<Self, Error> {
-        let epoch = Instant::now();
+        let epoch = config.ledger.epoch();
         let reading = Reading { capacity: config.capacity, ..Reading::default() };
         let ledger = Ledger::open("host", reading, config.ledger, move || Nanos::from(epoch.elapsed()))?;
         Ok(Self { name: "host".into(), ledger, capacity: config.capacity, idle: Mutex::new(Vec::new()) })

@@ -85,7 +85,10 @@ impl Ledger {
             state: Mutex::new(State { reading, margin, ..State::default() }),
             changed: Condvar::new(),
             changes: AtomicU64::new(0),
-            locked: Locked::new(config.pinned),
+            locked: match &config.beside {
+                Some(other) => other.locked().clone(),
+                None => Locked::new(config.pinned),
+            },
             config,
             device: device.into(),
             clock: Box::new(clock),

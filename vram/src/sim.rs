@@ -119,6 +119,16 @@ impl Sim {
         Self::with(config, Arc::new(Baton::default()), Bytes::ZERO)
     }
 
+    /// Opens another card on the clock of this one: its workers, and those of this card, take turns in one virtual time. They share
+    /// the account of page-locked host memory too.
+    ///
+    /// # Errors
+    /// As [`Sim::open`].
+    pub fn open_beside(&self, mut config: SimConfig) -> Result<Self, Error> {
+        config.ledger.beside = Some(self.ledger.clone());
+        Self::with(config, Arc::clone(&self.baton), Bytes::ZERO)
+    }
+
     fn with(config: SimConfig, baton: Arc<Baton>, foreign: Bytes) -> Result<Self, Error> {
         let SimConfig { card, ledger, .. } = &config;
         let name = format!("sim:{}", card.name);

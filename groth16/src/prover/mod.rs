@@ -44,6 +44,7 @@ pub struct Prover<'d, D: Device, R: Reduction> {
     verifier: PreparedKey,
 }
 
+#[derive(Clone)]
 struct KeyPoints {
     h: Points<G1Affine>,
     l: Points<G1Affine>,
@@ -132,6 +133,26 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     /// # Errors
     /// [`Error::Ntt`] for a domain that cannot be, [`Error::Msm`] when no place for results can be pinned.
     pub fn new(device: &'d D, key: ProvingKey<R>) -> Result<Self, Error> {
+        let points = KeyPoints {
+            h: key.h().clone().into(),
+            l: key.l().points().clone().into(),
+            a: key.a().points().clone().into(),
+            b1: key.b_g1().points().clone().into(),
+            b2: key.b_g2().points().clone().into(),
+        };
+        Self::with(device, key, points)
+    }
+
+    /// Makes the same key ready for another device, which was opened beside this one's
+    /// ([`prestage_vram::LedgerConfig::beside`]): they share the key's points in host memory, page-locked once.
+    ///
+    /// # Errors
+    /// As [`Prover::new`].
+    pub fn beside<'e>(&self, device: &'e D) -> Result<Prover<'e, D, R>, Error> {
+        Prover::with(device, self.key.clone(), self.points.clone())
+    }
+
+    fn with(device: &'d D, key: ProvingKey<R>, points: KeyPoints) -> Result<Self, Error> {
         let size = key.domain_size();
         let size = usize::try_from(size).map_err(|_| Error::TooLarge { size })?;
         let domain = Domain::new(size, R::GENERATOR)?;
@@ -145,11 +166,11 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
             form: R::quotient(&domain)?,
             shape: Shape::of_key(&key),
             points: KeyPoints {
-                h: device.hold(key.h().clone().into())?,
-                l: device.hold(key.l().points().clone().into())?,
-                a: device.hold(key.a().points().clone().into())?,
-                b1: device.hold(key.b_g1().points().clone().into())?,
-                b2: device.hold(key.b_g2().points().clone().into())?,
+                h: device.hold(points.h)?,
+                l: device.hold(points.l)?,
+                a: device.hold(points.a)?,
+                b1: device.hold(points.b1)?,
+                b2: device.hold(points.b2)?,
             },
             g1,
             g2,

@@ -170,7 +170,7 @@ fn save(folder: &Path, report: &Report, words: &str, parts: &[Part<'_>]) -> Resu
     let title = format!("{} × {}, two runs compared", report.verified.proofs(), load.circuit);
     let [page, svg, png] = names(folder);
     fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
-    let chapter = Chapter { heading: Some(&title), words, parts };
+    let chapter = Chapter { heading: Some(&title), words, parts, devices: false };
     write_atomic(&svg, svg_of(&chapter)?.as_bytes())?;
     write_atomic(&png, &png_of(&chapter)?)?;
     write_atomic(&page, story(&title, &[Chapter { heading: None, ..chapter }])?.as_bytes())?;

@@ -197,6 +197,7 @@ fn pages(
                 and its worker stops. After, every request was planned for: nothing is refused, and while one worker \
                 computes, the next proof is staged beside it.",
         parts: &parts,
+        devices: false,
     };
     write_atomic(&folder.join("before.svg"), schedule(&says, &what, &before.replay.timeline)?.as_bytes())?;
     write_atomic(&folder.join("before.csv"), csv(&before.replay.timeline).as_bytes())?;
@@ -211,6 +212,7 @@ fn pages(
             heading: Some("Real proofs on this machine"),
             words: "One worker, the CPU as the device, each proof with its polynomials staged and unstaged.",
             parts: &here,
+            devices: false,
         },
     ];
     Ok(write_atomic(index, story(TITLE, &chapters)?.as_bytes())?)

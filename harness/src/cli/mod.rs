@@ -5,6 +5,7 @@ mod card;
 mod compare;
 mod demo;
 mod device;
+mod devices;
 mod doctor;
 mod files;
 mod kernels;

@@ -16,13 +16,14 @@ use serde::Serialize;
 
 use super::output::{Failure, Output};
 use super::prove::constraints_of;
-use super::{files, written};
+use super::{devices, files, written};
 use crate::scenario::{
-    Auto, Crew, HostTime, Outcome, Scenario, Synthetic, Target, Wanted, marked, run as prove_all,
+    Auto, Crew, Failed, HostTime, Outcome, Scenario, Synthetic, Target, Targets, Wanted, marked,
+    run as prove_all,
 };
 use crate::script::Scribe;
 use crate::session::About;
-use crate::spec::{DeviceKind, DeviceSpec};
+use crate::spec::{DeviceKind, DeviceSpecs};
 use crate::timeline::{ByCause, Recorder, Report, save};
 
 /// Rows of the circuit that stands for a larger one on a simulated card, as a power of two.
@@ -32,7 +33,7 @@ const LARGEST_UNASKED: u32 = 14;
 /// Virtual time in which no figure of a card makes sense any more: a hundred years.
 const LONGEST: Nanos = Nanos::new(100 * 365 * 86_400 * 1_000_000_000);
 /// What the files of a report are called.
-const PICTURES: &str = "run";
+pub(super) const PICTURES: &str = "run";
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -51,38 +52,39 @@ pub(super) struct Args {
     #[arg(long, value_name = "F", conflicts_with = "shape")]
     r1cs: Option<PathBuf>,
     /// Device: host, cuda:N or sim:PRESET (also sim:PATH.toml), with an optional cap such as sim:h200-141g@16GiB; auto takes
-    /// cuda:0 where it can be used, else host
+    /// cuda:0 where it can be used, else host. Several of one kind, with commas between, share the partitions: cuda:0,cuda:1;
+    /// cuda:* is every card
     #[arg(long, default_value = "auto", value_name = "D")]
-    device: DeviceSpec,
+    device: DeviceSpecs,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille [default: 512MiB, or the
     /// card's own]
     #[arg(long, value_name = "M", value_parser = super::args::margin)]
-    margin: Option<Margin>,
+    pub(super) margin: Option<Margin>,
     /// Proofs to make
     #[arg(long, default_value_t = 10, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    partitions: u32,
-    /// Workers that take partitions from one queue
+    pub(super) partitions: u32,
+    /// Workers that take partitions from one queue, on each device
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    workers: u32,
+    pub(super) workers: u32,
     /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked:K or none
     #[arg(long, default_value = "auto", value_name = "P")]
-    policy: Wanted,
+    pub(super) policy: Wanted,
     /// Whether the next partition stages while one computes
     #[arg(long, default_value = "on", value_name = "on|off", value_parser = ["on", "off"])]
-    ahead: String,
+    pub(super) ahead: String,
     /// How many elements of the full size one element stands for; simulated cards only [default: what makes the shape
     /// its full size; 1 with a key]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
-    scale: Option<u64>,
+    pub(super) scale: Option<u64>,
     /// Shrink the shape to a circuit of 2^K rows [default: 10 on simulated cards; on the CPU its own size up to 14]
     #[arg(long, value_name = "K", conflicts_with = "key", value_parser = clap::value_parser!(u32).range(4..=24))]
     log_domain: Option<u32>,
     /// Folder for the report: page, pictures, traces, data
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Script of the run to write (.toml), for prestage replay
     #[arg(long, value_name = "S.toml")]
-    script: Option<PathBuf>,
+    pub(super) script: Option<PathBuf>,
     /// Answer as JSON on stdout
     #[arg(long)]
     pub(super) json: bool,
@@ -121,20 +123,26 @@ struct Answer {
 
 /// A partition without a proof.
 #[derive(Debug, Serialize)]
-struct FailedPartition {
+pub(super) struct FailedPartition {
     partition: u32,
     error: String,
 }
 
+impl FailedPartition {
+    pub(super) fn all(failed: &[Failed]) -> Vec<Self> {
+        failed.iter().map(|f| Self { partition: f.partition, error: f.error.clone() }).collect()
+    }
+}
+
 /// What is proved, and how it is charged.
-struct Work {
-    name: String,
-    rows: u64,
-    scale: u64,
-    host: HostTime,
-    key: AnyKey,
-    r1cs: Option<R1cs>,
-    witness: Witness,
+pub(super) struct Work {
+    pub(super) name: String,
+    pub(super) rows: u64,
+    pub(super) scale: u64,
+    pub(super) host: HostTime,
+    pub(super) key: AnyKey,
+    pub(super) r1cs: Option<R1cs>,
+    pub(super) witness: Witness,
 }
 
 /// Runs the verb.
@@ -143,8 +151,10 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     let inputs: Vec<_> = inputs.iter().filter_map(|(name, p)| Some((*name, p.as_deref()?))).collect();
     let outputs: Vec<_> = args.script.iter().map(|p| ("--script", p.as_path())).collect();
     files::can_save(&outputs, ("--out", args.out.as_deref(), PICTURES), &inputs)?;
-    let target = Target::resolve(&args.device)?;
-    if let (DeviceKind::Auto, Some(why)) = (&args.device.kind, Auto::here().passed_over()) {
+    let targets = Targets::resolve(&args.device)?;
+    let Some((target, several)) = targets.first() else { return Err(Failure::new("no device is named")) };
+    let auto = args.device.specs().iter().any(|spec| spec.kind == DeviceKind::Auto);
+    if let (true, Some(why)) = (auto, Auto::here().passed_over()) {
         out.note(format_args!("auto takes host, not cuda:0: {why}"));
     }
     if args.scale.is_some() && !matches!(target, Target::Sim(_)) {
@@ -153,6 +163,9 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
         ));
     }
     let work = work(args, &target, out)?;
+    if several {
+        return devices::run(args, targets, work, out);
+    }
     let recorder = Arc::new(Recorder::new());
     let (sink, scribe) = written::sink(&recorder, args.script.is_some());
     let kept = Kept { recorder: &recorder, scribe: scribe.as_deref() };
@@ -278,7 +291,9 @@ fn on<D: Ntt + Msm + Crew>(
     out: &mut Output,
 ) -> Result<(), Failure> {
     let Work { name, rows, host, key, r1cs, witness, .. } = work;
-    let about = about(args, &name, rows, device);
+    let device_name = args.device.to_string();
+    let device_name = if device_name.starts_with("auto") { device.name().to_owned() } else { device_name };
+    let about = about(args, &name, rows, device, device_name, &of(args.workers, "worker"));
     match (key, r1cs) {
         (AnyKey::Circom(key), None) => {
             let prover = Prover::new(device, key)?;
@@ -299,9 +314,14 @@ fn on<D: Ntt + Msm + Crew>(
     }
 }
 
-fn about<D: Crew>(args: &Args, name: &str, rows: u64, device: &D) -> About {
-    let device_name = args.device.to_string();
-    let device_name = if device_name.starts_with("auto") { device.name().to_owned() } else { device_name };
+pub(super) fn about<D: Crew>(
+    args: &Args,
+    name: &str,
+    rows: u64,
+    device: &D,
+    device_name: String,
+    workers: &str,
+) -> About {
     let ledger = device.ledger();
     let mut parameters = BTreeMap::from([
         ("workers".to_owned(), args.workers.to_string()),
@@ -312,7 +332,6 @@ fn about<D: Crew>(args: &Args, name: &str, rows: u64, device: &D) -> About {
     if device.scale() > 1 {
         parameters.insert("scale".to_owned(), format!("one element stands for {}", device.scale()));
     }
-    let workers = of(args.workers, "worker");
     About {
         scenario: format!("{name}, {workers}"),
         device: device_name,
@@ -374,10 +393,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
         reason: plan.map_or_else(String::new, |p| p.reason.clone()),
         plans: report.plans.clone(),
         refusals: report.refusals.len() as u64,
-        failed: failed
-            .iter()
-            .map(|f| FailedPartition { partition: f.partition, error: f.error.clone() })
-            .collect(),
+        failed: FailedPartition::all(&failed),
         stopped,
         peak_bytes: report.peak_bytes,
         capacity_bytes: reading.capacity.get(),
@@ -401,7 +417,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
 }
 
 /// One thing, or so many.
-fn of(n: impl Into<u64>, what: &str) -> String {
+pub(super) fn of(n: impl Into<u64>, what: &str) -> String {
     match n.into() {
         1 => format!("1 {what}"),
         n => format!("{n} {what}s"),
@@ -436,7 +452,7 @@ fn show(answer: &Answer, report: &Report, out: &mut Output) {
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once.
-fn interrupt() -> Arc<AtomicBool> {
+pub(super) fn interrupt() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     // Where a handler is set already, Ctrl-C stays what it was.

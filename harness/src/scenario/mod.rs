@@ -2,7 +2,8 @@
 //!
 //! A [`Synthetic`] shape gives the counts of a circuit of any size and a small satisfiable circuit of the same
 //! proportions. An [`Outlook`] is the plan of a proof as a ledger, for full-size shapes on devices that need not be there.
-//! [`run`] proves partitions from one queue with any number of workers and says where the time went.
+//! [`run`] proves partitions from one queue with any number of workers and says where the time went; [`run_on`] does so on
+//! several devices.
 
 mod auto;
 mod outlook;
@@ -15,7 +16,7 @@ mod workers;
 pub use auto::Auto;
 pub use outlook::{Beside, Outlook, PhaseLedger, StepLine};
 pub use policy::{ParseWantedError, Wanted};
-pub use run::{Failed, Outcome, Scenario, run};
+pub use run::{Done, Failed, On, Outcome, Outcomes, Scenario, run, run_on};
 pub use shape::{HostTime, Mix, ShapeSourceError, Synthetic, marked};
-pub use target::{Target, TargetError};
+pub use target::{Target, TargetError, Targets};
 pub use workers::{Crew, Ended, dispense};

@@ -1,4 +1,4 @@
-//! Partitions from one queue, proved by any number of workers on one device.
+//! Partitions from one queue, proved by any number of workers on one device or on several.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use prestage_groth16::{Assignment, Options, Policy, Proof, Proved, Prover, Reduction};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
-use prestage_vram::{Bytes, host_work};
+use prestage_vram::{Bytes, Device, Nanos, Worker, host_work};
 
 use super::{Crew, Ended, HostTime, dispense};
 use crate::Error;
 use crate::session::{About, COMMIT};
-use crate::timeline::{Key, Load, Recorder, Report, Timeline, Verified};
+use crate::timeline::{Key, Load, Recorder, Report, Timeline, Verified, per_minute};
 
 /// How partitions are proved.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub struct Failed {
     pub error: String,
 }
 
-/// What became of the partitions.
+/// What became of the partitions on one device.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -51,9 +51,66 @@ pub struct Outcome {
     pub stopped: u32,
 }
 
-/// Proves partitions. Each is prepared by `assignment`, which gets its number from 0, outside of the turn; what the stages
-/// need is done inside it; assembly and verification follow after it. While one worker computes, the next stages as far as
-/// memory allows, where the device's ledger was opened for that.
+/// What became of the partitions on several devices.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outcomes {
+    /// What each device did, in their order. Timelines begin at one moment.
+    pub devices: Vec<Done>,
+    /// The partitions that failed, on whatever device.
+    pub failed: Vec<Failed>,
+    /// The partitions that were not begun or not finished because of the stop.
+    pub stopped: u32,
+}
+
+/// What one device of several did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Done {
+    /// What its proofs came to; none when it made none.
+    pub report: Option<Report>,
+    /// What happened on it.
+    pub timeline: Timeline,
+    /// Its proofs, with the number of their partition, counted from 1.
+    pub proofs: Vec<(u32, Proof)>,
+    /// Why it was given no more partitions, where it failed for good.
+    pub lost: Option<String>,
+}
+
+impl Outcomes {
+    /// From the first moment of the run to the last, on any device.
+    #[must_use]
+    pub fn wall(&self) -> Nanos {
+        let extents = || self.devices.iter().map(|done| done.timeline.extent()).filter(|(a, b)| a != b);
+        let first = extents().map(|(first, _)| first).min().unwrap_or_default();
+        extents().map(|(_, last)| last).max().unwrap_or_default().since(first)
+    }
+
+    /// How many proofs were made, all of them verified.
+    #[must_use]
+    pub fn proofs(&self) -> usize {
+        self.devices.iter().map(|done| done.proofs.len()).sum()
+    }
+
+    /// Proofs per minute of wall time, on all devices together.
+    #[must_use]
+    pub fn proofs_per_minute(&self) -> f64 {
+        per_minute(self.proofs() as u64, self.wall())
+    }
+}
+
+/// A device of a scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct On<'p, 'd, D: Device, R: Reduction> {
+    /// The key, made ready for it.
+    pub prover: &'p Prover<'d, D, R>,
+    /// Where its events go.
+    pub recorder: &'p Recorder,
+}
+
+/// Proves partitions on one device. Each is prepared by `assignment`, which gets its number from 0, outside of the turn; what
+/// the stages need is done inside it; assembly and verification follow after it. While one worker computes, the next stages as
+/// far as memory allows, where the device's ledger was opened for that.
 ///
 /// A partition that fails, by an error or a panic, stops no other. Once `stop` is set, workers end at the next point between
 /// two stages and nothing stays on the device.
@@ -68,15 +125,42 @@ pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
     about: About,
     stop: &AtomicBool,
 ) -> Result<Outcome, Error> {
-    let device = prover.device();
+    let of = |_: &Prover<'_, D, R>, number| assignment(number);
+    let outcomes = run_on(&[On { prover, recorder }], scenario, of, vec![about], stop)?;
+    let Outcomes { devices, failed, stopped } = outcomes;
+    let Some(Done { report, timeline, proofs, .. }) = devices.into_iter().next() else {
+        return Err(Error::NoProofs);
+    };
+    Ok(Outcome { report, timeline, proofs, failed, stopped })
+}
+
+/// Proves partitions on several devices, as [`run`] does on one: each has its own ledger, turn and workers, and takes the next
+/// partition when it is free. `assignment` is told whose device will prove. `abouts` says of each device what its report
+/// is of.
+///
+/// A device that fails for good is given no more partitions, and those that it had are proved by the others; with the last one
+/// the rest fails.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
+    devices: &[On<'_, '_, D, R>],
+    scenario: &Scenario,
+    assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
+    abouts: Vec<About>,
+    stop: &AtomicBool,
+) -> Result<Outcomes, Error> {
     let options = Options::default().policy(scenario.policy);
     // The account of time begins with the first partition.
-    drop(recorder.take());
-    let ended = dispense(device, scenario.workers, scenario.partitions, stop, |worker, number| {
-        let id = worker.id();
+    devices.iter().for_each(|on| drop(on.recorder.take()));
+    let provers: Vec<_> = devices.iter().map(|on| on.prover).collect();
+    let hardware: Vec<_> = provers.iter().map(|prover| prover.device()).collect();
+    let prove = |on: usize, worker: &mut Worker, number: u32| {
+        let prover = provers[on];
+        let (device, id) = (prover.device(), worker.id());
         let assignment = host_work(device, id, format!("prepare {}", number + 1), || {
             device.elapse(scenario.host.prepare);
-            assignment(number)
+            assignment(prover, number)
         })?;
         let computed = prover.compute(worker, &assignment, &options, &|| stop.load(Ordering::SeqCst))?;
         let proved = host_work(device, id, format!("assemble, verify {}", number + 1), || {
@@ -86,30 +170,46 @@ pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
         let public = assignment.public().to_vec();
         // Unlocking host memory takes its time, and on a card it waits for work.
         host_work(device, id, format!("free {}", number + 1), || drop(assignment));
-        Ok((proved, public))
-    });
-    let timeline = recorder.take();
+        Ok::<_, prestage_groth16::Error>((proved, public))
+    };
+    let ended = dispense(&hardware, scenario.workers, scenario.partitions, stop, prove);
+    let timelines = together(devices.iter().map(|on| on.recorder.take()).collect());
 
-    let (mut proved, mut failed, mut stopped) = (Vec::new(), Vec::new(), 0);
+    let mut proved: Vec<Vec<_>> = devices.iter().map(|_| Vec::new()).collect();
+    let (mut failed, mut stopped) = (Vec::new(), 0);
     for (partition, ended) in (1..).zip(ended) {
         match ended {
-            Ended::Done(Ok((done, public))) => proved.push((partition, done, public)),
-            Ended::Done(Err(prestage_groth16::Error::Stopped { .. })) | Ended::NotBegun => stopped += 1,
-            Ended::Done(Err(e)) => failed.push(Failed { partition, error: chain(&e) }),
+            Ended::Done(on, (done, public)) => proved[on].push((partition, done, public)),
+            Ended::Failed(prestage_groth16::Error::Stopped { .. }) | Ended::NotBegun => stopped += 1,
+            Ended::Failed(e) => failed.push(Failed { partition, error: chain(&e) }),
             Ended::Panicked(error) => failed.push(Failed { partition, error }),
         }
     }
-    let report = match proved.is_empty() {
-        true => None,
-        false => {
-            let verified = Verified::check(&proved, |(_, done, public)| {
-                prover.verifier().verify(public, &done.proof).unwrap_or(false)
-            })?;
-            Some(report(verified, proved.iter().map(|(_, done, _)| done), &timeline, about))
-        }
-    };
-    let proofs = proved.into_iter().map(|(partition, done, _)| (partition, done.proof)).collect();
-    Ok(Outcome { report, timeline, proofs, failed, stopped })
+    let mut done = Vec::with_capacity(devices.len());
+    for (((prover, proved), timeline), about) in provers.into_iter().zip(proved).zip(timelines).zip(abouts) {
+        let report = match proved.is_empty() {
+            true => None,
+            false => {
+                let verified = Verified::check(&proved, |(_, done, public)| {
+                    prover.verifier().verify(public, &done.proof).unwrap_or(false)
+                })?;
+                Some(report(verified, proved.iter().map(|(_, done, _)| done), &timeline, about))
+            }
+        };
+        let proofs = proved.into_iter().map(|(partition, done, _)| (partition, done.proof)).collect();
+        let lost = prover.device().ledger().healthy().err().map(|e| chain(&e));
+        done.push(Done { report, timeline, proofs, lost });
+    }
+    Ok(Outcomes { devices: done, failed, stopped })
+}
+
+/// The timelines of devices with one clock, from the first moment of any.
+fn together(timelines: Vec<Timeline>) -> Vec<Timeline> {
+    let used = timelines.iter().map(Timeline::extent).filter(|(first, last)| first != last);
+    match used.map(|(first, _)| first).min() {
+        Some(first) => timelines.into_iter().map(|timeline| timeline.from(first)).collect(),
+        None => timelines,
+    }
 }
 
 fn report<'p>(

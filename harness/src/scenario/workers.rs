@@ -1,13 +1,15 @@
-//! Workers that take jobs from one queue.
+//! Workers that take jobs from one queue, on one device or on several.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use prestage_vram::{Device, Host, Sim, Worker, WorkerId};
 
-/// A device that can be used from several threads, in its own kind of time.
+/// A device that can be used from several threads, in its own kind of time, which devices opened beside it share.
 pub trait Crew: Device {
     /// Runs `work` on `n` threads, numbered from 0, and returns what each of them returns.
     fn crew<R: Send>(&self, n: u32, work: impl Fn(WorkerId) -> R + Sync) -> Vec<thread::Result<R>>;
@@ -45,46 +47,92 @@ impl Crew for Sim {
 
 /// How a job ended.
 #[derive(Debug)]
-pub enum Ended<T> {
-    /// It returned.
-    Done(T),
+pub enum Ended<T, E> {
+    /// The device of this number did it.
+    Done(usize, T),
+    /// It failed in this way.
+    Failed(E),
     /// It panicked, in these words. Its worker went on.
     Panicked(String),
-    /// It was not begun: the stop came first, or its worker could not be started.
+    /// It was not begun: the stop came first, or no worker could be started.
     NotBegun,
 }
 
-/// Gives the jobs `0..jobs` out in order to whichever of `workers` workers is free, until all are given out or `stop` is
-/// set. A job that fails or panics stops nobody. Returns how each ended, in order.
-pub fn dispense<D: Crew, T: Send>(
-    device: &D,
+/// Jobs that wait, the first first. One that comes back from a device that failed has its error with it.
+type Waiting<E> = Mutex<VecDeque<(u32, Option<E>)>>;
+
+/// Gives the jobs `0..jobs` out in order to whichever of the workers is free, `workers` on each device, until all are given out
+/// or `stop` is set. Jobs are told the number of their device. Returns how each ended, in order.
+///
+/// A job that fails or panics stops nobody. A device that fails for good ([`Ledger::healthy`](prestage_vram::Ledger::healthy)) is
+/// given no more jobs while there is another, and the job that it failed is the next for whoever is free.
+///
+/// Devices keep one time: those after the first were opened beside it.
+pub fn dispense<D: Crew, T: Send, E: Send>(
+    devices: &[&D],
     workers: u32,
     jobs: u32,
     stop: &AtomicBool,
-    job: impl Fn(&mut Worker, u32) -> T + Sync,
-) -> Vec<Ended<T>> {
-    let next = AtomicU32::new(0);
-    let done = device.crew(workers.min(jobs), |id| {
-        let mut worker = Worker::new(id.0);
-        let mut done = Vec::new();
-        while !stop.load(Ordering::SeqCst) {
-            let number = next.fetch_add(1, Ordering::SeqCst);
-            if number >= jobs {
-                break;
+    job: impl Fn(usize, &mut Worker, u32) -> Result<T, E> + Sync,
+) -> Vec<Ended<T, E>> {
+    let mut ended: Vec<Ended<T, E>> = (0..jobs).map(|_| Ended::NotBegun).collect();
+    let Some(first) = devices.first() else { return ended };
+    let waiting: Waiting<E> = Mutex::new((0..jobs).map(|number| (number, None)).collect());
+    let take = || lock(&waiting).pop_front();
+    let lost: Vec<AtomicBool> = devices.iter().map(|_| AtomicBool::new(false)).collect();
+    let left = || lost.iter().filter(|lost| !lost.load(Ordering::SeqCst)).count();
+    let alive = || left() > 0;
+    let n = u32::try_from(devices.len()).unwrap_or(u32::MAX);
+    loop {
+        let before = (lock(&waiting).len(), left());
+        let seats = workers.saturating_mul(n).min(u32::try_from(before.0).unwrap_or(u32::MAX));
+        let done = first.crew(seats, |WorkerId(seat)| {
+            let (on, id) = ((seat % n) as usize, seat / n);
+            let (mut worker, mut done) = (Worker::new(id), Vec::new());
+            let (Some(device), Some(lost)) = (devices.get(on), lost.get(on)) else { return done };
+            while !stop.load(Ordering::SeqCst) && !(lost.load(Ordering::SeqCst) && alive()) {
+                let Some((number, _)) = take() else { break };
+                // What a panic leaves behind is the job's own; turn, memory and lanes are given back on the way out.
+                let outcome = catch_unwind(AssertUnwindSafe(|| job(on, &mut worker, number)));
+                done.push(match outcome {
+                    Ok(Ok(value)) => (number, Ended::Done(on, value)),
+                    Ok(Err(error)) => {
+                        if device.ledger().healthy().is_err() {
+                            lost.store(true, Ordering::SeqCst);
+                            if alive() {
+                                lock(&waiting).push_front((number, Some(error)));
+                                break;
+                            }
+                        }
+                        (number, Ended::Failed(error))
+                    }
+                    Err(panic) => (number, Ended::Panicked(words(panic.as_ref()))),
+                });
             }
-            // What a panic leaves behind is the job's own; turn, memory and lanes are given back on the way out.
-            let ended = catch_unwind(AssertUnwindSafe(|| job(&mut worker, number)));
-            done.push((number, ended.map_or_else(|e| Ended::Panicked(words(e.as_ref())), Ended::Done)));
+            done
+        });
+        for (number, how) in done.into_iter().flatten().flatten() {
+            if let Some(place) = ended.get_mut(number as usize) {
+                *place = how;
+            }
         }
-        done
-    });
-    let mut ended: Vec<Ended<T>> = (0..jobs).map(|_| Ended::NotBegun).collect();
-    for (number, how) in done.into_iter().flatten().flatten() {
-        if let Some(place) = ended.get_mut(number as usize) {
-            *place = how;
+        // A job may come back when the others have gone home. Where no worker could be started nothing changes.
+        let after = (lock(&waiting).len(), left());
+        if after.0 == 0 || after.1 == 0 || after == before || stop.load(Ordering::SeqCst) {
+            break;
+        }
+    }
+    for (number, error) in lock(&waiting).drain(..) {
+        if let (Some(place), Some(error)) = (ended.get_mut(number as usize), error) {
+            *place = Ended::Failed(error);
         }
     }
     ended
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic of a job does not hold it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn words(panic: &(dyn Any + Send)) -> String {

@@ -72,7 +72,9 @@ impl Report {
     pub fn with_timeline(text: &str) -> Result<(Self, Timeline), Error> {
         let Kept { report, timeline } = serde_json::from_str(text)?;
         let events = timeline.into_iter().map(event).collect::<Option<Vec<_>>>();
-        let timeline = Timeline::new(events.ok_or(Error::Tampered { what: "a line of its timeline" })?);
+        let events = events.ok_or(Error::Tampered { what: "a line of its timeline" })?;
+        // A device among others may have begun with nothing.
+        let timeline = Timeline::new(events).from(Nanos::ZERO);
         report.follows_from(&timeline)?;
         Ok((report, timeline))
     }

@@ -24,7 +24,7 @@ pub(super) const STYLE: &str = include_str!("page.css");
 pub fn page(title: &str, runs: &[(&str, &Report, &Timeline)]) -> Result<String, Error> {
     let parts: Vec<Part<'_>> =
         runs.iter().map(|&(name, report, timeline)| Part::Run { name, report, timeline }).collect();
-    story(title, &[Chapter { heading: None, words: "", parts: &parts }])
+    story(title, &[Chapter { parts: &parts, ..Chapter::default() }])
 }
 
 /// A page in chapters. The timelines of a chapter are drawn first, under each other on one axis of time, then what is to
@@ -33,7 +33,7 @@ pub fn page(title: &str, runs: &[(&str, &Report, &Timeline)]) -> Result<String, 
 /// # Errors
 /// As [`page`], for the runs of each chapter.
 pub fn story(title: &str, chapters: &[Chapter<'_>]) -> Result<String, Error> {
-    chapters.iter().try_for_each(|chapter| comparable(chapter.parts))?;
+    chapters.iter().try_for_each(comparable)?;
     let mut out = opening(title, STYLE);
     for chapter in chapters {
         self::chapter(&mut out, title, chapter)?;
@@ -72,7 +72,7 @@ fn chapter(out: &mut String, title: &str, chapter: &Chapter<'_>) -> Result<(), E
     }
     let reports = || chapter.parts.iter().filter_map(|part| part.report().map(|r| (part.name(), r)));
     if reports().count() > 1 {
-        comparison(out, &reports().collect::<Vec<_>>());
+        comparison(out, &reports().collect::<Vec<_>>(), chapter.devices);
     }
     for part in chapter.parts {
         match part {
@@ -94,13 +94,15 @@ pub(super) fn swatch(ink: Ink, idle: bool) -> String {
     format!("<span class=\"{kind}\" style=\"--c:{}\"></span>", ink.hex())
 }
 
-/// Rows of figures, one column per run; of two, what they differ in.
-fn comparison(out: &mut String, runs: &[(&str, &Report)]) {
-    *out += "<section>\n<h2>Comparison</h2>\n<table class=\"compare\">\n<thead><tr><th></th>";
+/// Rows of figures, one column per run or device; of two runs, what they differ in.
+fn comparison(out: &mut String, runs: &[(&str, &Report)], devices: bool) {
+    put!(out, "<section>\n<h2>{}</h2>\n", if devices { "Devices" } else { "Comparison" });
+    *out += "<table class=\"compare\">\n<thead><tr><th></th>";
     for (name, _) in runs {
         put!(out, "<th>{}</th>", escape(name));
     }
     if let [(_, left), (_, right)] = runs
+        && !devices
         && let Ok(difference) = Difference::new(left, right)
     {
         *out += "<th>difference</th></tr></thead>\n<tbody>\n";

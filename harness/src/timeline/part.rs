@@ -32,7 +32,7 @@ pub enum Part<'a> {
 }
 
 /// Timelines that belong together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Chapter<'a> {
     /// What they show; none where the title of the page says it.
     pub heading: Option<&'a str>,
@@ -40,6 +40,8 @@ pub struct Chapter<'a> {
     pub words: &'a str,
     /// The timelines, on one axis.
     pub parts: &'a [Part<'a>],
+    /// The parts are the devices of one run: they share the work and are not to be compared.
+    pub devices: bool,
 }
 
 impl<'a> Part<'a> {
@@ -82,13 +84,13 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Whether the runs among the parts all measure the same.
+/// Whether the runs among the parts all measure the same. Devices of one run need not have done equally much.
 ///
 /// # Errors
 /// [`Error::Incomparable`] with what differs.
-pub(super) fn comparable(parts: &[Part<'_>]) -> Result<(), Error> {
-    let mut reports = parts.iter().filter_map(Part::report);
-    let Some(first) = reports.next() else { return Ok(()) };
+pub(super) fn comparable(chapter: &Chapter<'_>) -> Result<(), Error> {
+    let mut reports = chapter.parts.iter().filter_map(Part::report);
+    let Some(first) = reports.next().filter(|_| !chapter.devices) else { return Ok(()) };
     reports.try_for_each(|report| first.comparable(report))
 }
 

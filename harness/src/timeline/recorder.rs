@@ -73,6 +73,8 @@ fn cost_of_one() -> u64 {
 pub struct Timeline {
     events: Vec<Event>,
     before: Option<Level>,
+    /// An earlier beginning than that of the first event.
+    from: Option<Nanos>,
     overhead: Nanos,
 }
 
@@ -98,7 +100,14 @@ impl Timeline {
             }
         }
         events.sort_by_key(began);
-        Self { events, before: None, overhead: Nanos::ZERO }
+        Self { events, before: None, from: None, overhead: Nanos::ZERO }
+    }
+
+    /// The same timeline as one that began at `first`, if that is earlier than it did: so that timelines of devices with one
+    /// clock have one beginning. One in which nothing has a length stays empty.
+    #[must_use]
+    pub fn from(self, first: Nanos) -> Self {
+        Self { from: Some(first), ..self }
     }
 
     /// All events, sorted.
@@ -141,7 +150,9 @@ impl Timeline {
             let (first, last) = extent.get_or_insert((start, end));
             (*first, *last) = ((*first).min(start), (*last).max(end));
         }
-        extent.unwrap_or_default()
+        let (first, last) = extent.unwrap_or_default();
+        let from = self.from.filter(|_| first != last);
+        (from.map_or(first, |from| from.min(first)), last)
     }
 
     /// The workers that did host work, waited or held the turn.

@@ -339,7 +339,7 @@ pub(super) fn samples(timeline: &Timeline, first: Nanos) -> Vec<Sample> {
 }
 
 /// To a thousandth, so that the number survives its decimal form.
-fn per_minute(proofs: u64, wall: Nanos) -> f64 {
+pub(crate) fn per_minute(proofs: u64, wall: Nanos) -> f64 {
     let minutes = wall.as_ms() / 60e3;
     #[allow(clippy::cast_precision_loss)]
     let proofs = proofs as f64;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use prestage_groth16::format;
 
-use super::{Report, Timeline, csv, page, png, svg, trace};
+use super::{Chapter, Part, Report, Timeline, csv, page, png, png_of, story, svg, svg_of, trace, trace_of};
 use crate::Error;
 
 /// Writes a file so that whoever is interrupted leaves the old one or the new one, never half of one: a temporary
@@ -66,4 +66,36 @@ pub fn save(folder: &Path, name: &str, report: &Report, timeline: &Timeline) -> 
     write_atomic(&files.png, &png(report, timeline)?)?;
     write_atomic(&files.page, page(&report.key.scenario, &[(name, report, timeline)])?.as_bytes())?;
     Ok(files)
+}
+
+/// The reports of a run on several devices: `name.html`, `.svg`, `.png` and `.trace.json` show all of them on one clock, `words`
+/// says what they came to together, and `name-1.json`, `name-1.csv`, `name-2.json` … are those of each.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_devices(
+    folder: &Path,
+    name: &str,
+    words: &str,
+    devices: &[(&Report, &Timeline)],
+) -> Result<Saved, Error> {
+    let [(first, _), ..] = devices else { return Err(Error::NoProofs) };
+    std::fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
+    let title = &first.key.scenario;
+    let parts: Vec<_> = devices
+        .iter()
+        .map(|&(report, timeline)| Part::Run { name: &report.key.device, report, timeline })
+        .collect();
+    let chapter = Chapter { heading: Some(title), words, parts: &parts, devices: true };
+    for (number, (report, timeline)) in (1..).zip(devices) {
+        let own = Saved::at(folder, &format!("{name}-{number}"));
+        write_atomic(&own.report, report.to_json_with(timeline)?.as_bytes())?;
+        write_atomic(&own.csv, csv(timeline).as_bytes())?;
+    }
+    let all = Saved::at(folder, name);
+    write_atomic(&all.trace, trace_of(devices).as_bytes())?;
+    write_atomic(&all.svg, svg_of(&chapter)?.as_bytes())?;
+    write_atomic(&all.png, &png_of(&chapter)?)?;
+    write_atomic(&all.page, story(title, &[Chapter { heading: None, ..chapter }])?.as_bytes())?;
+    Ok(all)
 }

@@ -10,41 +10,38 @@ use serde_json::{Value, json};
 use super::lanes::rows;
 use super::{IdleCause, Report, Timeline};
 
-/// Process that shows the device's lanes and memory.
-const DEVICE: u32 = 1;
-/// Process that shows the workers.
-const HOST: u32 = 2;
-
-/// The trace as JSON text.
+/// The trace of a run on one device as JSON text.
 #[must_use]
 pub fn trace(report: &Report, timeline: &Timeline) -> String {
-    let first = timeline.extent().0;
-    let mut out = Trace { first, events: Vec::new(), next: 1 };
-    out.meta("process_name", DEVICE, 0, &json!({ "name": format!("device {}", report.key.device) }));
-    out.meta("process_name", HOST, 0, &json!({ "name": "workers" }));
-    out.idle(timeline);
-    for (track, name) in [
-        (Track::Compute, "compute"),
-        (Track::Upload, "H2D"),
-        (Track::Download, "D2H"),
-        (Track::Launch, "launch"),
-    ] {
-        out.lane(DEVICE, name, timeline.on(track).map(Bar::of).collect());
+    trace_of(&[(report, timeline)])
+}
+
+/// The trace of a run on several devices with one clock: two processes for each, its lanes and its workers.
+#[must_use]
+pub fn trace_of(devices: &[(&Report, &Timeline)]) -> String {
+    let mut out = Trace { first: Nanos::ZERO, events: Vec::new(), next: 1, device: 1, host: 2 };
+    for (report, timeline) in devices {
+        out.first = timeline.extent().0;
+        let name = &report.key.device;
+        let workers = if devices.len() > 1 { format!("workers of {name}") } else { "workers".to_owned() };
+        out.meta("process_name", out.device, 0, &json!({ "name": format!("device {name}") }));
+        out.meta("process_name", out.host, 0, &json!({ "name": workers }));
+        out.add(timeline);
+        out.device += 2;
+        out.host += 2;
     }
-    for worker in timeline.workers() {
-        out.lane(HOST, &format!("{worker} turn"), bars_of(timeline, worker, true));
-        out.lane(HOST, &worker.to_string(), bars_of(timeline, worker, false));
-    }
-    out.moments(timeline);
+    let names: Vec<_> = devices.iter().map(|(report, _)| report.key.device.as_str()).collect();
+    let proofs: u64 = devices.iter().map(|(report, _)| report.verified.proofs()).sum();
+    let key = devices.first().map(|(report, _)| &report.key);
     let text = json!({
         "displayTimeUnit": "ms",
         "traceEvents": out.events,
         "otherData": {
-            "scenario": report.key.scenario,
-            "device": report.key.device,
-            "circuit": report.key.load.circuit,
-            "commit": report.key.commit,
-            "proofs": report.verified.proofs(),
+            "scenario": key.map(|key| &key.scenario),
+            "device": names.join(","),
+            "circuit": key.map(|key| &key.load.circuit),
+            "commit": key.map(|key| &key.commit),
+            "proofs": proofs,
         },
     });
     text.to_string()
@@ -112,9 +109,31 @@ struct Trace {
     first: Nanos,
     events: Vec<Value>,
     next: u32,
+    /// Process that shows the device's lanes and memory.
+    device: u32,
+    /// Process that shows the workers.
+    host: u32,
 }
 
 impl Trace {
+    /// All that happened on one device.
+    fn add(&mut self, timeline: &Timeline) {
+        self.idle(timeline);
+        for (track, name) in [
+            (Track::Compute, "compute"),
+            (Track::Upload, "H2D"),
+            (Track::Download, "D2H"),
+            (Track::Launch, "launch"),
+        ] {
+            self.lane(self.device, name, timeline.on(track).map(Bar::of).collect());
+        }
+        for worker in timeline.workers() {
+            self.lane(self.host, &format!("{worker} turn"), bars_of(timeline, worker, true));
+            self.lane(self.host, &worker.to_string(), bars_of(timeline, worker, false));
+        }
+        self.moments(timeline);
+    }
+
     fn us(at: Nanos) -> f64 {
         at.as_ms() * 1e3
     }
@@ -156,7 +175,7 @@ impl Trace {
             end: piece.end,
             args: json!({}),
         });
-        self.lane(DEVICE, "idle", pieces.collect());
+        self.lane(self.device, "idle", pieces.collect());
     }
 
     /// Memory as counters, refusals and trims as instants.
@@ -164,14 +183,14 @@ impl Trace {
         for (at, level) in timeline.memory() {
             let ts = Self::us(at.since(self.first));
             self.events.push(json!({
-                "ph": "C", "name": "memory", "pid": DEVICE, "tid": 0, "ts": ts,
+                "ph": "C", "name": "memory", "pid": self.device, "tid": 0, "ts": ts,
                 "args": {
                     "resident": level.resident.get(), "direct": level.direct.get(),
                     "pooled": level.pooled.get(), "retained": level.retained.get(),
                 },
             }));
             self.events.push(json!({
-                "ph": "C", "name": "limits", "pid": DEVICE, "tid": 0, "ts": ts,
+                "ph": "C", "name": "limits", "pid": self.device, "tid": 0, "ts": ts,
                 "args": { "usable": level.usable.get(), "usable - margin": level.budget.get() },
             }));
         }
@@ -186,7 +205,7 @@ impl Trace {
                 _ => continue,
             };
             self.events.push(json!({
-                "ph": "i", "s": "p", "name": name, "cat": "memory", "pid": DEVICE, "tid": 0,
+                "ph": "i", "s": "p", "name": name, "cat": "memory", "pid": self.device, "tid": 0,
                 "ts": Self::us(at.since(self.first)), "args": args,
             }));
         }

@@ -1,6 +1,7 @@
 //! Plans at full size, workers, and scenarios on simulated cards and on the CPU.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod devices;
 mod faults;
 mod interleavings;
 mod pipelines;

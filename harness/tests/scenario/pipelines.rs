@@ -114,7 +114,7 @@ fn p8_two_workers_keep_the_card_busy() {
         let mut free = card(USABLE);
         free.launch_ns = 0;
         let sim = prestage_harness::scenario::Target::open_sim(free, 1, ledger).unwrap();
-        let ended = dispense(&sim, workers, 10, &AtomicBool::new(false), |worker, _| {
+        let ended = dispense(&[&sim], workers, 10, &AtomicBool::new(false), |_, worker, _| {
             let id = worker.id();
             host_work(&sim, id, "prepare", || sim.elapse(ms(1300)));
             let turn = sim.turn(worker)?;
@@ -126,7 +126,7 @@ fn p8_two_workers_keep_the_card_busy() {
             host_work(&sim, id, "finish", || sim.elapse(ms(700)));
             Ok::<(), prestage_vram::Error>(())
         });
-        assert!(ended.iter().all(|end| matches!(end, Ended::Done(Ok(())))));
+        assert!(ended.iter().all(|end| matches!(end, Ended::Done(0, ()))));
         assert_eq!(sim.now(), ms(wall), "{workers} workers");
         let kernels = spans(&recorder.take(), Track::Compute);
         if workers == 2 {

@@ -19,7 +19,7 @@ fn tips(document: &Document) -> Vec<String> {
 }
 
 fn chapter<'a>(parts: &'a [Part<'a>]) -> Chapter<'a> {
-    Chapter { heading: Some("Two of them"), words: "They differ in staging.", parts }
+    Chapter { heading: Some("Two of them"), words: "They differ in staging.", parts, devices: false }
 }
 
 /// A schedule of two seconds that ends with a refusal.

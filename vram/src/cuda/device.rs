@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use cudarc::driver::{DriverError, result, sys};
 
@@ -115,7 +114,7 @@ impl Cuda {
     /// context on it failed earlier in this process; [`Error::MarginTooLarge`].
     pub fn open(config: CudaConfig) -> Result<Self, Error> {
         use sys::CUdevice_attribute as A;
-        let opened = Instant::now();
+        let opened = config.ledger.epoch();
         let (ordinal, card) = find(config.which)?;
         let device = card.device;
         let info = Info {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::{Bytes, NoSink, Op, Sink};
+use crate::{Bytes, Ledger, Nanos, NoSink, Op, Sink};
 
 /// How an allocation is made, and so who may reuse it once it is freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -105,6 +106,18 @@ pub struct LedgerConfig {
     pub sink: Arc<dyn Sink>,
     /// Asked before each operation of that kind; true makes it fail. For fault-injection tests.
     pub faults: Option<Arc<dyn Fn(Op) -> bool + Send + Sync>>,
+    /// The account of a device that was opened before this one and works beside it: both have its clock, and its account of
+    /// page-locked host memory. Simulated cards share a clock in a way of their own ([`crate::Sim::open_beside`]).
+    pub beside: Option<Ledger>,
+}
+
+impl LedgerConfig {
+    /// Time zero of the clock of a real device that is opened now.
+    pub(crate) fn epoch(&self) -> Instant {
+        let now = Instant::now();
+        let passed = self.beside.as_ref().map_or(Nanos::ZERO, Ledger::now);
+        now.checked_sub(Duration::from_nanos(passed.get())).unwrap_or(now)
+    }
 }
 
 impl Default for LedgerConfig {
@@ -117,6 +130,7 @@ impl Default for LedgerConfig {
             ahead: false,
             sink: Arc::new(NoSink),
             faults: None,
+            beside: None,
         }
     }
 }

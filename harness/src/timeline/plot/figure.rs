@@ -388,7 +388,7 @@ pub(super) fn combined(title: &str, parts: &[Part<'_>], span: u64, fonts: &Fonts
 
 /// The picture of a chapter: heading and words, then as [`combined`], then the differences where two runs are compared.
 pub(super) fn together(chapter: &Chapter<'_>, fonts: &Fonts) -> Scene {
-    let Chapter { heading, words, parts } = *chapter;
+    let Chapter { heading, words, parts, devices } = *chapter;
     let title = heading.unwrap_or_default();
     let mut scene = Scene::new(WIDTH, title.to_owned());
     let (text, size) = fit(fonts, title, 20.0, true, RIGHT - LEFT);
@@ -400,7 +400,9 @@ pub(super) fn together(chapter: &Chapter<'_>, fonts: &Fonts) -> Scene {
     for each in parts {
         top = part(&mut scene, each, span, fonts, top) + 44.0;
     }
-    if let [Part::Run { name: a, report: left, .. }, Part::Run { name: b, report: right, .. }] = parts {
+    if let [Part::Run { name: a, report: left, .. }, Part::Run { name: b, report: right, .. }] = parts
+        && !devices
+    {
         top = panels::differences(&mut scene, (a, left), (b, right), fonts, top) + 34.0;
     }
     scene.height = top - 14.0;

@@ -55,7 +55,7 @@ pub fn schedule(headline: &str, about: &str, timeline: &Timeline) -> Result<Stri
 /// # Errors
 /// [`Error::Incomparable`] when the loads or the numbers of proofs differ; [`Error::Draw`].
 pub fn svg_of(chapter: &Chapter<'_>) -> Result<String, Error> {
-    comparable(chapter.parts)?;
+    comparable(chapter)?;
     let fonts = Fonts::embedded()?;
     vector::write(&figure::together(chapter, &fonts), &fonts)
 }
@@ -65,7 +65,7 @@ pub fn svg_of(chapter: &Chapter<'_>) -> Result<String, Error> {
 /// # Errors
 /// As [`svg_of`].
 pub fn png_of(chapter: &Chapter<'_>) -> Result<Vec<u8>, Error> {
-    comparable(chapter.parts)?;
+    comparable(chapter)?;
     let fonts = Fonts::embedded()?;
     raster::paint(&figure::together(chapter, &fonts), &fonts)
 }
