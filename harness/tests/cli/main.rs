@@ -6,6 +6,7 @@ mod command;
 mod circuits;
 mod compare;
 mod demo;
+mod devices;
 mod doctor;
 mod interrupt;
 mod kernels;

@@ -1,0 +1,106 @@
+//! `prestage run` on several devices.
+
+use prestage_harness::timeline::Report;
+
+use crate::command::{Work, adds_up, keys, run};
+
+const TWO: &str = "sim:rtx-5070-ti-16g,sim:h200-141g@40GiB";
+
+#[test]
+fn two_cards_share_the_partitions_and_each_has_a_report() {
+    let work = Work::new();
+    let line = ["run", "--shape", "porep-32g", "--device", TWO, "--partitions", "6", "--out", "out"]
+        .map(AsRef::as_ref);
+    let text = work.run(&line);
+    let text = text.done();
+    for words in ["6 proofs by 2 devices in", "All verified.", "sim:rtx-5070-ti-16g: 3 proofs", "plan: full"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    for file in ["run.html", "run.svg", "run.png", "run.trace.json", "run-1.csv", "run-2.csv"] {
+        assert!(work.path("out").join(file).is_file(), "{file}");
+    }
+    for (number, device) in [(1, "sim:rtx-5070-ti-16g"), (2, "sim:h200-141g@40GiB")] {
+        let kept = std::fs::read_to_string(work.path("out").join(format!("run-{number}.json"))).unwrap();
+        let (report, _) = Report::with_timeline(&kept).unwrap();
+        assert_eq!((report.key.device.as_str(), report.verified.proofs()), (device, 3));
+    }
+    let answer = work.run(&[&line[..], &["--json".as_ref()]].concat()).json();
+    assert_eq!((&answer["proofs"], &answer["workers"]), (&6.into(), &2.into()));
+    let devices = answer["devices"].as_array().unwrap();
+    assert_eq!(devices.len(), 2);
+    for device in devices {
+        adds_up(device);
+        for key in ["device", "held_ns", "peak_bytes", "policy", "proofs", "refusals"] {
+            assert!(keys(device).contains(&key), "{key}");
+        }
+        assert!(device["wall_ns"].as_u64() <= answer["wall_ns"].as_u64());
+    }
+}
+
+#[test]
+fn f029_cards_of_one_name_are_two_cards() {
+    let work = Work::new();
+    let ran = run!(
+        work,
+        "run",
+        "--shape",
+        "porep-32g",
+        "--device",
+        "sim:rtx-5070-ti-16g,sim:rtx-5070-ti-16g",
+        "--partitions",
+        "8",
+        "--json"
+    );
+    let two = ran.json();
+    let names: Vec<_> =
+        two["devices"].as_array().unwrap().iter().map(|d| d["device"].as_str().unwrap()).collect();
+    assert_eq!(names, ["sim:rtx-5070-ti-16g (1)", "sim:rtx-5070-ti-16g (2)"]);
+    let one = run!(
+        work,
+        "run",
+        "--shape",
+        "porep-32g",
+        "--device",
+        "sim:rtx-5070-ti-16g",
+        "--partitions",
+        "8",
+        "--json"
+    );
+    let wall = |answer: &serde_json::Value| answer["wall_ns"].as_u64().unwrap();
+    assert!(wall(&two) * 16 < wall(&one.json()) * 10, "a proof on one card keeps none from the other");
+}
+
+#[test]
+fn devices_that_cannot_work_together_are_refused_in_one_line() {
+    let work = Work::new();
+    let on = |device: &str| run!(work, "run", "--shape", "square-2^6", "--device", device);
+    assert!(on("host,sim:h200-141g").refused().contains("all cuda, all sim or all host"));
+    assert!(on("host,nothing").misused().contains("names no device"));
+    assert!(on("host,").misused().contains("names no device"));
+    let script = run!(work, "run", "--shape", "square-2^6", "--device", "host,host", "--script", "s.toml");
+    assert!(script.refused().contains("--script is the schedule of one device"));
+    let plan = run!(work, "plan", "--shape", "porep-32g", "--device", "cuda:*");
+    let words = plan.refused();
+    assert!(words.contains("only run takes those") || words.contains("without the feature cuda"), "{words}");
+}
+
+#[test]
+fn a_failing_card_among_several_is_named_and_missing_memory_fails_the_run() {
+    let work = Work::new();
+    // Nothing fits the second card: its partitions fail there, and are said to.
+    let ran = run!(
+        work,
+        "run",
+        "--shape",
+        "porep-32g",
+        "--device",
+        "sim:h200-141g,sim:rtx-5070-ti-16g@2GiB",
+        "--partitions",
+        "4",
+        "--policy",
+        "full"
+    );
+    assert_eq!(ran.status, Some(1), "{ran:#?}");
+    assert!(ran.stderr.contains("partitions failed"), "{ran:#?}");
+}
