@@ -121,4 +121,10 @@ impl Error {
             _ => None,
         }
     }
+
+    /// Whether the device has too little memory, at all or now: another one may have enough.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::PlanRefused { .. }) || self.refused().is_some()
+    }
 }

@@ -176,7 +176,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     let policy = args.policy.of(first)?;
     let scenario = Scenario { workers: args.workers, partitions: args.partitions, policy, host };
     let on: Vec<_> =
-        provers.iter().zip(seats).map(|(prover, seat)| On { prover, recorder: &*seat.recorder }).collect();
+        provers.iter().zip(seats).map(|(prover, seat)| On { prover, recorder: &seat.recorder }).collect();
     let n = seats.len();
     let workers = format!("{} on each of {n} devices", of(args.workers, "worker"));
     let abouts = seats

@@ -1,6 +1,7 @@
 //! Partitions from one queue, proved by any number of workers on one device or on several.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use prestage_groth16::{Assignment, Options, Policy, Proof, Proved, Prover, Reduction};
@@ -73,7 +74,7 @@ pub struct Done {
     pub timeline: Timeline,
     /// Its proofs, with the number of their partition, counted from 1.
     pub proofs: Vec<(u32, Proof)>,
-    /// Why it was given no more partitions, where it failed for good.
+    /// Why it was given no more partitions while others were: it failed for good, or a proof did not fit its memory.
     pub lost: Option<String>,
 }
 
@@ -138,8 +139,8 @@ pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
 /// partition when it is free. `assignment` is told whose device will prove. `abouts` says of each device what its report
 /// is of.
 ///
-/// A device that fails for good is given no more partitions, and those that it had are proved by the others; with the last one
-/// the rest fails.
+/// A device that fails for good, or whose memory is too small for a proof, is given no more partitions, and those that it had
+/// are proved by the others; with the last one the rest fails.
 ///
 /// # Errors
 /// As [`run`].
@@ -172,7 +173,16 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
         host_work(device, id, format!("free {}", number + 1), || drop(assignment));
         Ok::<_, prestage_groth16::Error>((proved, public))
     };
-    let ended = dispense(&hardware, scenario.workers, scenario.partitions, stop, prove);
+    let lost: Vec<_> = devices.iter().map(|_| OnceLock::new()).collect();
+    // Another device may be healthy, or larger.
+    let unfit = |on: usize, error: &prestage_groth16::Error| {
+        let why = match hardware[on].ledger().healthy() {
+            Err(failed) => Some(chain(&failed)),
+            Ok(()) => error.is_out_of_memory().then(|| chain(error)),
+        };
+        why.map(|why| lost[on].get_or_init(|| why)).is_some()
+    };
+    let ended = dispense(&hardware, scenario.workers, scenario.partitions, stop, prove, unfit);
     let timelines = together(devices.iter().map(|on| on.recorder.take()).collect());
 
     let mut proved: Vec<Vec<_>> = devices.iter().map(|_| Vec::new()).collect();
@@ -186,7 +196,9 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
         }
     }
     let mut done = Vec::with_capacity(devices.len());
-    for (((prover, proved), timeline), about) in provers.into_iter().zip(proved).zip(timelines).zip(abouts) {
+    for ((((prover, proved), timeline), about), lost) in
+        provers.into_iter().zip(proved).zip(timelines).zip(abouts).zip(lost)
+    {
         let report = match proved.is_empty() {
             true => None,
             false => {
@@ -197,8 +209,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
             }
         };
         let proofs = proved.into_iter().map(|(partition, done, _)| (partition, done.proof)).collect();
-        let lost = prover.device().ledger().healthy().err().map(|e| chain(&e));
-        done.push(Done { report, timeline, proofs, lost });
+        done.push(Done { report, timeline, proofs, lost: lost.into_inner() });
     }
     Ok(Outcomes { devices: done, failed, stopped })
 }

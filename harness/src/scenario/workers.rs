@@ -64,8 +64,8 @@ type Waiting<E> = Mutex<VecDeque<(u32, Option<E>)>>;
 /// Gives the jobs `0..jobs` out in order to whichever of the workers is free, `workers` on each device, until all are given out
 /// or `stop` is set. Jobs are told the number of their device. Returns how each ended, in order.
 ///
-/// A job that fails or panics stops nobody. A device that fails for good ([`Ledger::healthy`](prestage_vram::Ledger::healthy)) is
-/// given no more jobs while there is another, and the job that it failed is the next for whoever is free.
+/// A job that fails or panics stops nobody. A device of whose failure `unfit` says that it is the device's is given no more jobs
+/// while there is another, and the job that it failed is the next for whoever is free.
 ///
 /// Devices keep one time: those after the first were opened beside it.
 pub fn dispense<D: Crew, T: Send, E: Send>(
@@ -74,6 +74,7 @@ pub fn dispense<D: Crew, T: Send, E: Send>(
     jobs: u32,
     stop: &AtomicBool,
     job: impl Fn(usize, &mut Worker, u32) -> Result<T, E> + Sync,
+    unfit: impl Fn(usize, &E) -> bool + Sync,
 ) -> Vec<Ended<T, E>> {
     let mut ended: Vec<Ended<T, E>> = (0..jobs).map(|_| Ended::NotBegun).collect();
     let Some(first) = devices.first() else { return ended };
@@ -89,15 +90,16 @@ pub fn dispense<D: Crew, T: Send, E: Send>(
         let done = first.crew(seats, |WorkerId(seat)| {
             let (on, id) = ((seat % n) as usize, seat / n);
             let (mut worker, mut done) = (Worker::new(id), Vec::new());
-            let (Some(device), Some(lost)) = (devices.get(on), lost.get(on)) else { return done };
-            while !stop.load(Ordering::SeqCst) && !(lost.load(Ordering::SeqCst) && alive()) {
+            let Some(lost) = lost.get(on) else { return done };
+            let over = || stop.load(Ordering::SeqCst) || (lost.load(Ordering::SeqCst) && alive());
+            while !over() {
                 let Some((number, _)) = take() else { break };
                 // What a panic leaves behind is the job's own; turn, memory and lanes are given back on the way out.
                 let outcome = catch_unwind(AssertUnwindSafe(|| job(on, &mut worker, number)));
                 done.push(match outcome {
                     Ok(Ok(value)) => (number, Ended::Done(on, value)),
                     Ok(Err(error)) => {
-                        if device.ledger().healthy().is_err() {
+                        if unfit(on, &error) {
                             lost.store(true, Ordering::SeqCst);
                             if alive() {
                                 lock(&waiting).push_front((number, Some(error)));

@@ -86,9 +86,8 @@ fn devices_that_cannot_work_together_are_refused_in_one_line() {
 }
 
 #[test]
-fn a_failing_card_among_several_is_named_and_missing_memory_fails_the_run() {
+fn a_card_that_is_too_small_is_given_up_and_named() {
     let work = Work::new();
-    // Nothing fits the second card: its partitions fail there, and are said to.
     let ran = run!(
         work,
         "run",
@@ -101,6 +100,6 @@ fn a_failing_card_among_several_is_named_and_missing_memory_fails_the_run() {
         "--policy",
         "full"
     );
-    assert_eq!(ran.status, Some(1), "{ran:#?}");
-    assert!(ran.stderr.contains("partitions failed"), "{ran:#?}");
+    assert!(ran.done().contains("4 proofs by 1 device in"), "{ran:#?}");
+    assert!(ran.stderr.contains("sim:rtx-5070-ti-16g@2GiB was given up, the others went on: "), "{ran:#?}");
 }

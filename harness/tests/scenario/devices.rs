@@ -76,11 +76,8 @@ fn prove_with(
     assignment: impl Fn(&Prover<'_, Sim, Libsnark>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
 ) -> Outcomes {
     let provers = provers(sims);
-    let on: Vec<_> = provers
-        .iter()
-        .zip(sims)
-        .map(|(prover, (_, recorder))| On { prover, recorder: &**recorder })
-        .collect();
+    let on: Vec<_> =
+        provers.iter().zip(sims).map(|(prover, (_, recorder))| On { prover, recorder }).collect();
     let abouts = sims.iter().map(|(sim, _)| about(sim.name())).collect();
     run_on(&on, wanted, assignment, abouts, &AtomicBool::new(false)).unwrap()
 }
@@ -150,12 +147,19 @@ fn faster_devices_take_more_partitions_and_two_equal_ones_halve_the_time() {
 fn blinded(sims: &[(Sim, Arc<Recorder>)]) -> Vec<(usize, Proof)> {
     let provers = provers(sims);
     let devices: Vec<_> = sims.iter().map(|(sim, _)| sim).collect();
-    let ended = dispense(&devices, 2, 10, &AtomicBool::new(false), |on, worker, partition| {
-        let assignment = assignment(&provers[on], partition)?;
-        let seed = [u8::try_from(partition).unwrap(); 32];
-        let options = Options::default().insecure_blinding(Blinding::insecure_from_seed(seed)?);
-        Ok::<_, prestage_groth16::Error>(provers[on].prove(worker, &assignment, &options)?.proof)
-    });
+    let ended = dispense(
+        &devices,
+        2,
+        10,
+        &AtomicBool::new(false),
+        |on, worker, partition| {
+            let assignment = assignment(&provers[on], partition)?;
+            let seed = [u8::try_from(partition).unwrap(); 32];
+            let options = Options::default().insecure_blinding(Blinding::insecure_from_seed(seed)?);
+            Ok::<_, prestage_groth16::Error>(provers[on].prove(worker, &assignment, &options)?.proof)
+        },
+        |on, _| devices[on].ledger().healthy().is_err(),
+    );
     let proof = |end| match end {
         Ended::Done(on, proof) => (on, proof),
         other => panic!("{other:?}"),

@@ -117,9 +117,14 @@ fn p3_any_interleaving_of_turns_keeps_the_budget() {
         turn.release().unwrap();
         drop(recorder.take());
         let jobs = u32::try_from(proofs.len()).unwrap();
-        let ended = dispense(&[&sim], workers, jobs, &AtomicBool::new(false), |_, worker, job| {
-            one(&sim, worker, &proofs[job as usize])
-        });
+        let ended = dispense(
+            &[&sim],
+            workers,
+            jobs,
+            &AtomicBool::new(false),
+            |_, worker, job| one(&sim, worker, &proofs[job as usize]),
+            |_, _| false,
+        );
         for (job, end) in ended.iter().enumerate() {
             prop_assert!(matches!(end, Ended::Done(0, ())), "job {job}: {end:?}");
         }

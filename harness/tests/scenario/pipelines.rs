@@ -114,18 +114,25 @@ fn p8_two_workers_keep_the_card_busy() {
         let mut free = card(USABLE);
         free.launch_ns = 0;
         let sim = prestage_harness::scenario::Target::open_sim(free, 1, ledger).unwrap();
-        let ended = dispense(&[&sim], workers, 10, &AtomicBool::new(false), |_, worker, _| {
-            let id = worker.id();
-            host_work(&sim, id, "prepare", || sim.elapse(ms(1300)));
-            let turn = sim.turn(worker)?;
-            let queue = turn.queue(Track::Compute)?;
-            let work = Work::launch("proof", Bytes::ZERO);
-            // SAFETY: the job touches no memory.
-            unsafe { sim.perform(&queue, work, move || Cost::Time(ms(3300))) }?;
-            turn.release()?;
-            host_work(&sim, id, "finish", || sim.elapse(ms(700)));
-            Ok::<(), prestage_vram::Error>(())
-        });
+        let ended = dispense(
+            &[&sim],
+            workers,
+            10,
+            &AtomicBool::new(false),
+            |_, worker, _| {
+                let id = worker.id();
+                host_work(&sim, id, "prepare", || sim.elapse(ms(1300)));
+                let turn = sim.turn(worker)?;
+                let queue = turn.queue(Track::Compute)?;
+                let work = Work::launch("proof", Bytes::ZERO);
+                // SAFETY: the job touches no memory.
+                unsafe { sim.perform(&queue, work, move || Cost::Time(ms(3300))) }?;
+                turn.release()?;
+                host_work(&sim, id, "finish", || sim.elapse(ms(700)));
+                Ok::<(), prestage_vram::Error>(())
+            },
+            |_, _| false,
+        );
         assert!(ended.iter().all(|end| matches!(end, Ended::Done(0, ()))));
         assert_eq!(sim.now(), ms(wall), "{workers} workers");
         let kernels = spans(&recorder.take(), Track::Compute);
