@@ -59,6 +59,8 @@ part_features() {
         cargo check --quiet -p "prestage-$crate" --no-default-features
         cargo check --quiet -p "prestage-$crate" --all-features
     done
+    # The peer on NVIDIA cards needs nvcc to be linked, and nothing to be checked.
+    NVCC=off cargo clippy --quiet -p prestage-benches --all-targets --features peers-cuda -- -D warnings
     # Without a driver these say what they skip, and test what is said then.
     cargo test --quiet -p prestage-vram -p prestage-transfer --features cuda --test cuda --test probe
 }

@@ -44,6 +44,20 @@ pub enum Error {
         /// Why.
         error: String,
     },
+    /// A chart that cannot be drawn.
+    #[error("no chart: {0}")]
+    Chart(String),
+    /// Ratios that are no JSON.
+    #[error("no ratios: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The peer on the card.
+    #[cfg(feature = "peers-cuda")]
+    #[error("sppark: {0}")]
+    Sppark(String),
+    /// A result that is wrong, or two that are not equal.
+    #[cfg(feature = "peers-cuda")]
+    #[error("wrong: {0}")]
+    Wrong(String),
     /// The report or its picture.
     #[error(transparent)]
     Harness(#[from] prestage_harness::Error),

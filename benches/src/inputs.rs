@@ -8,6 +8,7 @@ use prestage_harness::circuits::{self, Circuit, squares};
 use prestage_msm::{Affine, to_affine_batch};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
+use rayon::prelude::*;
 
 /// The generator behind every input; streams are independent of each other.
 #[must_use]
@@ -17,11 +18,20 @@ pub fn rng(stream: u64) -> ChaCha20Rng {
     rng
 }
 
+/// Elements that one thread makes at a time.
+const BLOCK: usize = 1 << 14;
+
 /// `n` uniform scalars.
 #[must_use]
 pub fn scalars(n: usize, stream: u64) -> Vec<Scalar> {
-    let mut rng = rng(stream);
-    (0..n).map(|_| Scalar::random(&mut rng)).collect()
+    let mut scalars = vec![Scalar::ZERO; n];
+    scalars.par_chunks_mut(BLOCK).enumerate().for_each(|(index, block)| {
+        let mut rng = rng(stream);
+        // Far more words than a block takes.
+        rng.set_word_pos((index as u128) << 32);
+        block.fill_with(|| Scalar::random(&mut rng));
+    });
+    scalars
 }
 
 /// `n` scalars as a witness has them: of eight, three are zero, four are one, and one is uniform.
@@ -54,27 +64,37 @@ where
     pub fn new(n: usize, stream: u64) -> Self {
         let mut rng = rng(stream);
         let (first, step) = (Scalar::random(&mut rng), Scalar::random(&mut rng));
-        let mut next = <A::Curve as Group>::generator() * first;
-        let difference = <A::Curve as Group>::generator() * step;
-        let points: Vec<A::Curve> = (0..n)
-            .map(|_| {
-                let point = next;
+        let difference = to_affine_batch::<A>(&[A::generator() * step])[0];
+        let mut points = vec![A::identity(); n];
+        points.par_chunks_mut(BLOCK).enumerate().for_each(|(index, block)| {
+            let mut next = A::generator() * (first + step * Scalar::from((index * BLOCK) as u64));
+            let mut curve = vec![next; block.len()];
+            for point in &mut curve {
+                *point = next;
                 next += difference;
-                point
-            })
-            .collect();
-        Self { first, step, points: to_affine_batch(&points) }
+            }
+            block.copy_from_slice(&to_affine_batch(&curve));
+        });
+        Self { first, step, points }
     }
 
     /// `Σ scalars[i]·points[i]`, computed in the field.
     #[must_use]
     pub fn sum(&self, scalars: &[Scalar]) -> A::Curve {
-        let mut logarithm = self.first;
-        let mut sum = Scalar::ZERO;
-        for scalar in scalars.iter().take(self.points.len()) {
-            sum += logarithm * scalar;
-            logarithm += self.step;
-        }
+        let scalars = &scalars[..scalars.len().min(self.points.len())];
+        let sum: Scalar = scalars
+            .par_chunks(BLOCK)
+            .enumerate()
+            .map(|(index, block)| {
+                let mut logarithm = self.first + self.step * Scalar::from((index * BLOCK) as u64);
+                let mut sum = Scalar::ZERO;
+                for scalar in block {
+                    sum += logarithm * scalar;
+                    logarithm += self.step;
+                }
+                sum
+            })
+            .sum();
         A::generator() * sum
     }
 }
@@ -109,8 +129,15 @@ mod tests {
         where
             A::Curve: Group<Scalar = Scalar> + GroupEncoding,
         {
-            let (points, scalars) = (Progression::<A>::new(20, 4), scalars(20, 5));
-            assert_eq!(points.sum(&scalars), prestage_msm::naive::msm(&points.points, &scalars).unwrap());
+            // More than a block, whose terms are nearly all zero: they are looked at where blocks meet.
+            let n = BLOCK + 20;
+            let points = Progression::<A>::new(n, 4);
+            let mut scalars = scalars(n, 5);
+            scalars[10..BLOCK - 10].fill(Scalar::ZERO);
+            assert_eq!(points.sum(&scalars), prestage_msm::msm(&points.points, &scalars).unwrap());
+            let (points, scalars) = (&points.points[..10], &scalars[..10]);
+            let sum = Progression::<A>::new(10, 4).sum(scalars);
+            assert_eq!(sum, prestage_msm::naive::msm(points, scalars).unwrap());
         }
         check::<G1Affine>();
         check::<G2Affine>();
