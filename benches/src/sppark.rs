@@ -23,6 +23,13 @@ unsafe extern "C" {
     fn prestage_sppark_ntt_resident(values: *mut c_void, log: u32, order: c_int) -> Status;
     fn prestage_sppark_ntt_timed(values: *mut c_void, log: u32, order: c_int, ms: *mut f32) -> Status;
     fn prestage_sppark_ntt_host(values: *mut c_void, log: u32, order: c_int) -> Status;
+    fn prestage_sppark_quotient(
+        a: *mut c_void,
+        b: *mut c_void,
+        c: *mut c_void,
+        log: u32,
+        scale: *const c_void,
+    ) -> Status;
 
     fn prestage_sppark_g1_open(sums: *mut *mut c_void, n: usize) -> Status;
     fn prestage_sppark_g1_close(sums: *mut c_void);
@@ -143,6 +150,27 @@ impl Sppark {
         // SAFETY: the caller's promise; the pointer is to a live number.
         done(&unsafe { prestage_sppark_ntt_timed(values.cast(), log, order.number(), &raw mut ms) })?;
         Ok(f64::from(ms))
+    }
+
+    /// From the values of a, b and c on the domain of 2^`log` points to the coefficients of the polynomial whose values on
+    /// the coset of 7 are (a b − c) `scale`, in place of a; b and c are overwritten. Made of seven transforms.
+    ///
+    /// # Safety
+    /// As [`Sppark::ntt`], for three different places.
+    ///
+    /// # Errors
+    /// As [`Sppark::open`].
+    pub unsafe fn quotient(
+        &self,
+        [a, b, c]: [*mut Scalar; 3],
+        log: u32,
+        scale: &Scalar,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's promise; the factor is borrowed until it returns.
+        let status = unsafe {
+            prestage_sppark_quotient(a.cast(), b.cast(), c.cast(), log, ptr::from_ref(scale).cast())
+        };
+        done(&status)
     }
 
     /// The forward transform of a power of two of values in host memory, in place.

@@ -1,4 +1,4 @@
-//! prestage beside sppark on one NVIDIA card: sums in G1 and G2 and transforms, in one process, on the same inputs.
+//! prestage beside sppark on one NVIDIA card: sums in G1 and G2, transforms and quotients, in one process, on the same inputs.
 //!
 //! Both sides work in the card's primary context, one after the other, each round begun by the other one. A time is what the
 //! host waits: from the call to the result in host memory, the host's last part included; it is the median of all rounds but
@@ -9,6 +9,7 @@
 mod compare;
 mod msm;
 mod ntt;
+mod quotient;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,7 +38,7 @@ struct Args {
     /// Sizes of sums in G2.
     #[arg(long, default_value = "16,18,20,22,24")]
     g2: Sizes,
-    /// Sizes of transforms.
+    /// Sizes of transforms and quotients.
     #[arg(long, default_value = "16,18,20,22,24,26,27")]
     ntt: Sizes,
     /// How often each side is timed, after once to warm up.
@@ -128,6 +129,7 @@ fn run(args: &Args) -> Outcome<bool> {
         }
         if args.ntt.0.contains(&log) {
             ntt::transforms(&mut lab, log);
+            lab.within("quotient_resident", log, |lab| quotient::resident(lab, log));
         }
         if lab.ratios.rows.len() > before {
             lab.ratios.save(json, chart)?;

@@ -50,10 +50,11 @@ impl Row {
 }
 
 /// Ratios aimed at against sppark on one H200, by exponent of the size.
-const TARGETS: [(&str, &[(u32, f64)]); 3] = [
+const TARGETS: [(&str, &[(u32, f64)]); 4] = [
     ("msm_g1_resident", &[(16, 4.5), (18, 6.7), (20, 3.0), (22, 2.6), (24, 2.4), (26, 2.4)]),
     ("msm_g2_resident", &[(16, 2.2), (20, 2.2), (22, 2.2), (24, 2.2)]),
     ("ntt_nr_device", &[(16, 1.0), (20, 1.4), (24, 1.6), (27, 1.75)]),
+    ("quotient_resident", &[(27, 1.85)]),
 ];
 
 /// All that one run measured, and what it was run on.
