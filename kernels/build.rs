@@ -31,7 +31,16 @@ fn main() {
             println!("cargo:rustc-link-arg=-l{library}");
         }
     }
-    for file in ["host.cpp", "field.cu", "curve.cu", "ntt.cu", "msm_sort.cu", "msm_g1.cu", "msm_g2.cu"] {
+    for file in [
+        "host.cpp",
+        "field.cu",
+        "curve.cu",
+        "ntt.cu",
+        "msm_sort.cu",
+        "msm_g1.cu",
+        "msm_g2.cu",
+        "fixed_base.cu",
+    ] {
         build.file(format!("cuda/{file}"));
     }
     if let Err(error) = build.try_compile("prestage_kernels_host") {

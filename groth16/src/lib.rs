@@ -29,7 +29,7 @@ pub use prover::{
 };
 pub use r1cs::{R1cs, R1csBuilder, Witness};
 pub use random::Blinding;
-pub use setup::{setup, setup_insecure_from_seed};
+pub use setup::{Opened, Trapdoor, setup, setup_insecure_from_seed};
 pub use shape::{MatrixName, ShapeError};
 pub use sizes::{Counts, Shape};
 pub use verify::{PreparedKey, verify};

@@ -1,6 +1,7 @@
 //! Sparse matrices over the scalar field, row by row.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use blst::blst_fr;
 use blstrs::Scalar;
@@ -15,6 +16,8 @@ const ONE: u32 = 0;
 const MINUS_ONE: u32 = 1;
 /// Rows per piece of parallel work.
 const PIECE: usize = 1024;
+/// Terms that one thread should have for a pass over all of them to pay.
+const TERMS: usize = 1 << 16;
 
 /// A sparse matrix in compressed rows. A term costs eight bytes: its wire and the index of its coefficient in
 /// a table of distinct ones, since circuits use few (mostly 1 and −1, which are added and subtracted without
@@ -85,6 +88,28 @@ impl Matrix {
         Ok(())
     }
 
+    /// `Σ_rows M[row][wire] · x[row]` for every wire of `wires`, in parallel: each thread passes over all terms and adds up
+    /// those of its own wires. Rows past the end of `x` count as zero.
+    pub(crate) fn columns(&self, x: &[Scalar], wires: Range<u32>) -> Vec<Scalar> {
+        let mut sums = zeros(wires.len());
+        let threads = rayon::current_num_threads().min(1 + self.n_terms() / TERMS);
+        let width = wires.len().div_ceil(threads).max(1);
+        sums.par_chunks_mut(width).zip(wires.into_par_iter().step_by(width)).for_each(|(sums, first)| {
+            for (row, value) in (0..self.n_rows()).zip(x) {
+                for t in self.span(row) {
+                    let place = self.wires[t].checked_sub(first).and_then(|wire| sums.get_mut(wire as usize));
+                    let Some(sum) = place else { continue };
+                    match self.coefficients[t] {
+                        ONE => *sum += value,
+                        MINUS_ONE => *sum -= value,
+                        c => *sum += self.table[c as usize] * value,
+                    }
+                }
+            }
+        });
+        sums
+    }
+
     /// Marks every wire that some term with a non-zero coefficient names.
     pub(crate) fn mark_wires(&self, seen: &mut [bool]) {
         for (&wire, &c) in self.wires.iter().zip(&self.coefficients) {
@@ -93,6 +118,11 @@ impl Matrix {
             }
         }
     }
+}
+
+/// Zeros, written by all threads: memory of this size is not touched by one alone.
+pub(crate) fn zeros(n: usize) -> Vec<Scalar> {
+    (0..n).into_par_iter().with_min_len(PIECE).map(|_| Scalar::ZERO).collect()
 }
 
 /// Offsets count terms that are in memory, so they fit.
@@ -188,6 +218,30 @@ impl MatrixBuilder {
         self.offsets.len() - 1
     }
 
+    /// The closed rows of `pieces`, one piece after another.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError::Count`] when a piece has another number of columns; [`ShapeError::Coefficients`].
+    pub(crate) fn join(n_wires: u32, pieces: Vec<Self>) -> Result<Matrix, ShapeError> {
+        let mut all = Self::new(n_wires);
+        let terms = |piece: &Self| piece.offsets.last().copied().map_or(0, index);
+        all.offsets.reserve_exact(pieces.iter().map(Self::n_rows).sum());
+        let total = pieces.iter().map(terms).sum();
+        all.wires.reserve_exact(total);
+        all.coefficients.reserve_exact(total);
+        for piece in pieces {
+            expect_count("columns of a piece", n_wires.into(), piece.n_wires.into())?;
+            let (before, end) = (all.wires.len() as u64, terms(&piece));
+            let names: Vec<u32> =
+                piece.table.values.iter().map(|value| all.table.intern(*value)).collect::<Result<_, _>>()?;
+            all.offsets.extend(piece.offsets.iter().skip(1).map(|offset| before + offset));
+            all.wires.extend_from_slice(&piece.wires[..end]);
+            all.coefficients.extend(piece.coefficients[..end].iter().map(|c| names[*c as usize]));
+        }
+        Ok(all.finish())
+    }
+
     /// The matrix of the closed rows.
     #[must_use]
     pub fn finish(mut self) -> Matrix {
@@ -280,6 +334,31 @@ mod tests {
         let mut seen = [false; 3];
         m.mark_wires(&mut seen);
         assert_eq!(seen, [true, true, true]);
+    }
+
+    #[test]
+    fn columns_are_those_of_the_dense_matrix() {
+        let (rows, wires) = (9000u32, 7000u32);
+        let mut b = MatrixBuilder::new(wires);
+        let coefficient = |k: u32| [Scalar::ONE, -Scalar::ONE, Scalar::from(5), Scalar::ZERO][k as usize % 4];
+        for row in 0..rows {
+            for k in 0..row % 20 {
+                b.term((row * 31 + k * k * 17) % wires, coefficient(row + k)).unwrap();
+            }
+            b.end_row();
+        }
+        let m = b.finish();
+        assert!(m.n_terms() > TERMS, "more than one thread has something to do");
+        // The last rows have no value.
+        let x: Vec<_> = (0..u64::from(rows) - 100).map(|i| Scalar::from(i * i + 1)).collect();
+        let mut expected = vec![Scalar::ZERO; wires as usize];
+        for (row, x) in x.iter().enumerate() {
+            m.row(row).for_each(|(wire, c)| expected[wire as usize] += c * x);
+        }
+        assert_eq!(m.columns(&x, 0..wires), expected);
+        assert_eq!(m.columns(&x, 3..5), expected[3..5]);
+        assert_eq!(m.columns(&x, 6000..wires), expected[6000..]);
+        assert!(m.columns(&x, 4..4).is_empty());
     }
 
     #[test]

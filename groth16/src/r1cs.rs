@@ -43,6 +43,27 @@ impl R1cs {
         Ok(R1csBuilder { n_wires, n_outputs: 0, n_public, a: matrix(), b: matrix(), c: matrix() })
     }
 
+    /// The constraints of `pieces`, one piece after another: parts of a large system can be built on as many threads.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError::Count`] without a piece, or unless all have the same wires; [`ShapeError::Coefficients`].
+    pub fn joined(pieces: Vec<R1csBuilder>) -> Result<Self, ShapeError> {
+        let Some(&R1csBuilder { n_wires, n_outputs, n_public, .. }) = pieces.first() else {
+            return Err(ShapeError::Count { what: "pieces of a system, at least", expected: 1, got: 0 });
+        };
+        let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
+        for piece in pieces {
+            expect_count("public wires of a piece", n_public.into(), piece.n_public.into())?;
+            a.push(piece.a);
+            b.push(piece.b);
+            c.push(piece.c);
+        }
+        let join = |pieces| MatrixBuilder::join(n_wires, pieces);
+        let (a, (b, c)) = rayon::join(|| join(a), || rayon::join(|| join(b), || join(c)));
+        Ok(Self { n_wires, n_outputs, n_public, a: a?, b: b?, c: c? })
+    }
+
     /// Number of wires, the constant one included.
     #[must_use]
     pub fn n_wires(&self) -> u32 {
@@ -260,6 +281,34 @@ mod tests {
         assert_eq!((r.n_rows(), r.domain_size()), (3, 4));
         assert_eq!(r.density_a().ones().collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(r.density_b().ones().collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn pieces_join_to_the_whole() {
+        let (one, rows) = (Scalar::ONE, 40u32);
+        let constraint = |b: &mut R1csBuilder, i: u32| {
+            let own = Scalar::from(u64::from(i % 7) + 2);
+            b.constraint(
+                &[(i, one), (i + 1, own)],
+                &[(0, -one)],
+                &[(i + 2, own), (1, own), (1, one)][..(i % 3) as usize],
+            )
+        };
+        let build = |range: std::ops::Range<u32>| {
+            let mut b = R1cs::builder(rows + 2, 1).unwrap();
+            range.for_each(|i| constraint(&mut b, i).unwrap());
+            b
+        };
+        let whole = build(0..rows).finish();
+        let pieces = [0..0, 0..11, 11..30, 30..30, 30..rows].map(build);
+        let joined = R1cs::joined(pieces.into()).unwrap();
+        for (whole, joined) in [(whole.a(), joined.a()), (whole.b(), joined.b()), (whole.c(), joined.c())] {
+            assert_eq!((whole.n_rows(), whole.n_terms()), (joined.n_rows(), joined.n_terms()));
+            assert!((0..whole.n_rows()).all(|i| whole.row(i).eq(joined.row(i))));
+        }
+        assert_eq!((joined.n_wires(), joined.n_public()), (rows + 2, 1));
+        assert!(R1cs::joined(vec![]).is_err());
+        assert!(R1cs::joined(vec![build(0..3), R1cs::builder(5, 1).unwrap()]).is_err());
     }
 
     #[test]

@@ -8,9 +8,10 @@ use common::{Circuit, blinding, reference, squares};
 use ff::Field;
 use group::prime::PrimeCurveAffine;
 use prestage_groth16::{
-    Circom, Error, Libsnark, PreparedKey, Proof, R1cs, Reduction, ShapeError, Witness, setup,
+    Circom, Error, Libsnark, PreparedKey, Proof, R1cs, Reduction, ShapeError, Trapdoor, Witness, setup,
     setup_insecure_from_seed, verify,
 };
+use prestage_msm::Threads;
 
 fn proves<R: Reduction>(r1cs: &R1cs, witness: &Witness) {
     let key = setup_insecure_from_seed::<R>(r1cs, [3; 32]).unwrap();
@@ -28,6 +29,47 @@ fn random_circuits_prove_under_both_reductions() {
         assert_eq!(r1cs.first_unsatisfied(&witness), Ok(None));
         proves::<Libsnark>(&r1cs, &witness);
         proves::<Circom>(&r1cs, &witness);
+    }
+}
+
+fn opens<R: Reduction>(r1cs: &R1cs, witness: &Witness) {
+    let trapdoor = Trapdoor::<R>::insecure_from_seed(r1cs, [3; 32]).unwrap();
+    let key = trapdoor.key(r1cs, &Threads).unwrap();
+    let opened = trapdoor.open(r1cs, witness).unwrap();
+    let proof = reference(&key, r1cs, witness, blinding(1));
+    assert_eq!(opened.proof(&blinding(1)), proof, "{} of {} rows", R::NAME, r1cs.n_rows());
+    assert_ne!(opened.proof(&blinding(2)), proof, "another blinding");
+    // A proof that verifies, of another witness: the pairing alone would not tell.
+    assert_ne!(
+        Trapdoor::<R>::insecure_from_seed(r1cs, [4; 32])
+            .unwrap()
+            .open(r1cs, witness)
+            .unwrap()
+            .proof(&blinding(1)),
+        proof
+    );
+
+    let mut values = witness.values().to_vec();
+    *values.last_mut().unwrap() += Scalar::ONE;
+    let wrong = Witness::new(values).unwrap();
+    if r1cs.first_unsatisfied(&wrong).unwrap().is_some() {
+        let made = reference(&key, r1cs, &wrong, blinding(1));
+        assert_ne!(trapdoor.open(r1cs, &wrong).unwrap().proof(&blinding(1)), made, "no proof of a falsehood");
+    }
+    let short = Witness::new(vec![Scalar::ONE]).unwrap();
+    assert!(matches!(trapdoor.open(r1cs, &short), Err(Error::Shape(ShapeError::Count { .. }))));
+}
+
+/// The trapdoor gives the proof that the prover makes, under both reductions, and no other.
+#[test]
+fn proofs_are_what_the_trapdoor_says() {
+    for seed in 0..6 {
+        let (r1cs, witness) = Circuit { seed, constraints: 40, public: 3, free: 4, unused: 2 }.build();
+        opens::<Libsnark>(&r1cs, &witness);
+        opens::<Circom>(&r1cs, &witness);
+        let (other, _) = squares(90, 3);
+        let trapdoor = Trapdoor::<Libsnark>::insecure_from_seed(&r1cs, [3; 32]).unwrap();
+        assert!(matches!(trapdoor.key(&other, &Threads), Err(Error::Shape(ShapeError::Count { .. }))));
     }
 }
 

@@ -12,6 +12,7 @@ void prestage_family_ntt();
 void prestage_family_msm_sort();
 void prestage_family_msm_g1();
 void prestage_family_msm_g2();
+void prestage_family_fixed_base();
 
 // A use of every family's translation unit, so that a linker keeps them all.
 static void link_families() {
@@ -21,6 +22,7 @@ static void link_families() {
     prestage_family_msm_sort();
     prestage_family_msm_g1();
     prestage_family_msm_g2();
+    prestage_family_fixed_base();
 }
 
 // Runs `name` over the whole grid. Returns 0, or 1 with a message of at most `capacity` bytes, NUL included.

@@ -16,4 +16,4 @@ export "CARGO_TARGET_${host}_RUNNER"="env LD_PRELOAD=$runtime"
 export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=print_stacktrace=1
 
-cargo test --package prestage-kernels --test field --test curve --test ntt --test columns --test msm --test expand --test regressions -- "$@"
+cargo test --package prestage-kernels --test field --test curve --test ntt --test columns --test msm --test expand --test fixed_base --test regressions -- "$@"

@@ -47,12 +47,14 @@ pub enum Family {
     MsmG1,
     /// Bucket sums and reduction over G2.
     MsmG2,
+    /// Many multiples of one point: what keys are made of.
+    FixedBase,
 }
 
 impl Family {
     /// All families.
     pub const ALL: &'static [Self] =
-        &[Self::Field, Self::Curve, Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2];
+        &[Self::Field, Self::Curve, Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2, Self::FixedBase];
 
     /// Those that a proof needs.
     pub const PROVING: &'static [Self] = &[Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2];
@@ -67,6 +69,7 @@ impl Family {
             Self::MsmSort => "msm_sort",
             Self::MsmG1 => "msm_g1",
             Self::MsmG2 => "msm_g2",
+            Self::FixedBase => "fixed_base",
         }
     }
 
@@ -80,6 +83,7 @@ impl Family {
             Self::MsmSort => source!("msm_sort.cu"),
             Self::MsmG1 => source!("msm_g1.cu"),
             Self::MsmG2 => source!("msm_g2.cu"),
+            Self::FixedBase => source!("fixed_base.cu"),
         }
     }
 

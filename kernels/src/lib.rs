@@ -7,6 +7,7 @@ pub mod card;
 pub mod check;
 mod error;
 mod family;
+pub mod fixed_base;
 #[cfg(feature = "host")]
 pub mod host;
 mod launch;

@@ -29,6 +29,12 @@ pub enum Curve {
 }
 
 impl Curve {
+    /// The bytes of an affine point: those of `blst_p1_affine` and `blst_p2_affine`.
+    #[must_use]
+    pub const fn affine_bytes(self) -> u64 {
+        self.xyzz_bytes() / 2
+    }
+
     /// The bytes of a point in XYZZ coordinates: X, Y, ZZ, ZZZ.
     #[must_use]
     pub const fn xyzz_bytes(self) -> u64 {
@@ -47,7 +53,7 @@ impl Curve {
         }
     }
 
-    const fn name(self, g1: &'static str, g2: &'static str) -> &'static str {
+    pub(crate) const fn name(self, g1: &'static str, g2: &'static str) -> &'static str {
         match self {
             Self::G1 => g1,
             Self::G2 => g2,

@@ -23,6 +23,7 @@ use ff::Field;
 use group::{Curve as _, Group};
 use prestage_kernels::{
     Args, Cache, Capability, Error, Family, Launch, check_driver, driver_version,
+    fixed_base::{self, Window},
     host::{self, Order as Threads},
     module,
     msm::{self, Curve, Form as ScalarForm, Ones, Plan as MsmPlan},
@@ -690,5 +691,31 @@ fn device_multi_scalar_multiplications() {
         if timed {
             println!("G1 MSM 2^{lg}: {:.3} ms", gpu.time(&launches));
         }
+    }
+}
+
+/// Multiples of one point: byte for byte, with tables of arbitrary points, infinity among them.
+#[test]
+fn device_multiples_of_one_point_equal_the_host() {
+    let Some(mut gpu) = device() else { return };
+    for (window, n) in
+        [(Window::Bits4, 1usize), (Window::Bits4, 300), (Window::Bits8, 3001), (Window::Bits16, 700)]
+    {
+        let scalars: Vec<Fr8> = fr_values(n, 60).into_iter().map(|v| modulo(v, R)).collect();
+        let (some1, some2) = (g1_points(997), g2_points(499));
+        let table1: Vec<_> = (0..window.table_len()).map(|i| some1[i * 31 % some1.len()]).collect();
+        let table2: Vec<_> = (0..window.table_len()).map(|i| some2[i * 31 % some2.len()]).collect();
+        let mut check = |curve: Curve, table: &[u8]| {
+            compare(&mut gpu, &format!("{n} multiples in {curve:?}, {window:?}"), |m| {
+                let (table, s) = (place(m, table), place(m, &scalars));
+                let sums = m.alloc(n * curve.xyzz_bytes() as usize);
+                let out = m.alloc(n * curve.affine_bytes() as usize);
+                m.launch(&fixed_base::multiples(curve, window, table, s.cast_const().cast(), n as u64, sums));
+                m.launch(&fixed_base::normalise(curve, sums, n as u64, out));
+                m.read(out, n * curve.affine_bytes() as usize)
+            });
+        };
+        check(Curve::G1, bytes_of(&table1));
+        check(Curve::G2, bytes_of(&table2));
     }
 }

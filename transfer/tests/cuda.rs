@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{Recorder, data};
-use prestage_transfer::{Lane, Lanes, Pinned, Ring, registered};
+use prestage_transfer::{Lane, Lanes, Pinned, Ring, Shared, registered};
 use prestage_vram::conformance::{OnCuda, Subject, run};
 use prestage_vram::cuda::{Cuda, CudaConfig};
-use prestage_vram::{Buf, Bytes, Class, Device, LedgerConfig, Nanos, Track, Worker};
+use prestage_vram::{Buf, Bytes, Class, Device, LedgerConfig, Nanos, Track, Work, Worker};
 use rayon::prelude::*;
 
 mod contract {
@@ -334,5 +334,40 @@ fn waiting_for_the_device_is_measured() {
         measure("read the card", &mut || assert!(card.reading().is_ok()));
         measure("trim the pool", &mut || card.trim().unwrap());
         measure("open the card again", &mut || drop(Cuda::open(CudaConfig::default()).unwrap()));
+    });
+}
+
+/// A card's own copies, as sums stream their bases, may span memory that was locked piece by piece. The driver refuses a copy
+/// that does.
+#[test]
+fn copies_span_pieces_of_locked_memory() {
+    on_card("pieces", || {
+        let card = Cuda::open(CudaConfig::default()).unwrap();
+        let n = 100_000;
+        let source: Arc<[u64]> = data(n).into();
+        let locked = Shared::lock(&card, Arc::clone(&source), Bytes::kib(64)).unwrap();
+        assert!(locked.locked() >= Bytes::of::<u64>(n));
+        let mut worker = Worker::new(0);
+        let turn = card.turn(&mut worker).unwrap();
+        let lane = Lane::open(&turn, Track::Upload).unwrap();
+        let mut buf = lane.alloc::<u64>("points", n).unwrap();
+        buf.claim(lane.queue()).unwrap();
+        let (bytes, at) = (n * size_of::<u64>(), buf.block().as_ptr::<u8>());
+        let mut back = vec![0u64; n];
+        let (from, to) = (source.as_ptr().cast::<u8>(), back.as_mut_ptr().cast::<u8>());
+        let work = Work::copy("pieces", Bytes::of::<u64>(n));
+        // SAFETY: the buffer is claimed and as long as both; host memory stays until the queue has been drained.
+        let copied = unsafe {
+            card.enqueue(lane.queue(), work, |stream| {
+                // Begins and ends inside of pieces.
+                stream.upload(from.wrapping_add(8), at, bytes - 16)?;
+                stream.download(at, to.wrapping_add(8), bytes - 16)
+            })
+        };
+        lane.drain().unwrap();
+        copied.unwrap();
+        assert_eq!(back[1..n - 1], source[1..n - 1]);
+        drop((buf, lane));
+        turn.release().unwrap();
     });
 }

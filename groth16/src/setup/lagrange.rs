@@ -5,15 +5,17 @@ use ff::{BatchInverter, Field};
 use prestage_ntt::Domain;
 use rayon::prelude::*;
 
+use crate::matrix::zeros;
+
 /// Elements per inversion, and per piece of parallel work.
-const PIECE: usize = 4096;
+pub(super) const PIECE: usize = 4096;
 
 /// `factor · x_i / (x − x_i)` for the points `x_i = shift · w^i` of a coset of the domain, none of which is `x`.
 ///
 /// With `factor = ((x/shift)^m − 1)/m` these are the Lagrange polynomials of the coset at `x`. Seven multiplications
 /// per point.
 pub(crate) fn fractions(domain: &Domain, shift: Scalar, x: Scalar, factor: Scalar) -> Vec<Scalar> {
-    let mut out = vec![Scalar::ZERO; domain.size()];
+    let mut out = zeros(domain.size());
     let root = domain.root();
     out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
         let first = shift * domain.element(piece * PIECE);

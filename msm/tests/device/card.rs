@@ -9,7 +9,7 @@ use prestage_vram::conformance::{OnCuda, Subject, run};
 use prestage_vram::cuda::Cuda;
 use prestage_vram::{Bytes, LedgerConfig};
 
-fn on_a_card(name: &str, test: impl FnOnce(&Cuda)) {
+pub(crate) fn on_a_card(name: &str, test: impl FnOnce(&Cuda)) {
     run(&OnCuda, name, |on| {
         let card = on.open(Bytes::gib(16), LedgerConfig::default());
         card.prepare().unwrap();

@@ -8,4 +8,5 @@ mod batches;
 #[cfg(feature = "cuda")]
 mod card;
 mod faults;
+mod multiples;
 mod spy;

@@ -106,30 +106,38 @@ impl Stream<'_> {
         self.done("cuMemcpyDtoDAsync", status)
     }
 
-    /// Copies `len` bytes from host memory to device memory.
+    /// Copies `len` bytes from host memory to device memory. The host's may be page-locked in several pieces, one behind the
+    /// other: the driver takes no copy that spans two of them, and gets one for each.
     ///
     /// # Errors
     /// As [`Stream::launch`].
     pub fn upload(&self, from: *const u8, to: *mut u8, len: usize) -> Result<(), Error> {
-        if len == 0 {
-            return Ok(());
-        }
-        // SAFETY: by the contract of `Cuda::enqueue`.
-        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(address(to), from.cast(), len, self.raw) };
-        self.done("cuMemcpyHtoDAsync", status)
+        self.pieces(from, len).try_for_each(|(at, len)| {
+            let (from, to) = (from.wrapping_add(at), address(to.wrapping_add(at)));
+            // SAFETY: by the contract of `Cuda::enqueue`.
+            let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.cast(), len, self.raw) };
+            self.done("cuMemcpyHtoDAsync", status)
+        })
     }
 
-    /// Copies `len` bytes from device memory to host memory.
+    /// Copies `len` bytes from device memory to host memory, as [`Stream::upload`] does the other way.
     ///
     /// # Errors
     /// As [`Stream::launch`].
     pub fn download(&self, from: *const u8, to: *mut u8, len: usize) -> Result<(), Error> {
-        if len == 0 {
-            return Ok(());
-        }
-        // SAFETY: by the contract of `Cuda::enqueue`.
-        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), address(from.cast_mut()), len, self.raw) };
-        self.done("cuMemcpyDtoHAsync", status)
+        self.pieces(to, len).try_for_each(|(at, len)| {
+            let (from, to) = (address(from.cast_mut().wrapping_add(at)), to.wrapping_add(at));
+            // SAFETY: by the contract of `Cuda::enqueue`.
+            let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, len, self.raw) };
+            self.done("cuMemcpyDtoHAsync", status)
+        })
+    }
+
+    /// Host memory cut where page-locked memory begins or ends: where each piece begins, from `at` on, and its bytes.
+    fn pieces(&self, at: *const u8, len: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let start = at.addr();
+        let pieces = self.shared.ledger.locked().pieces(start..start.saturating_add(len));
+        pieces.into_iter().map(move |(piece, _)| (piece.start - start, piece.len()))
     }
 }
 
