@@ -3,6 +3,7 @@
 pub mod circuits;
 pub mod cli;
 mod error;
+pub mod host_memory;
 pub mod scenario;
 pub mod script;
 pub mod session;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prestage_groth16::{AnyKey, Assignment, Prover, Reduction};
+use prestage_groth16::{AnyKey, Assignment, Opened, Prover, Reduction};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
 use prestage_vram::{Error, LedgerConfig, Margin};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::output::{Failure, Output};
 use super::run::{Args, FailedPartition, PICTURES, Work, about, interrupt, of};
-use crate::scenario::{Crew, HostTime, On, Outcomes, Scenario, Target, Targets, run_on};
+use crate::scenario::{Crew, HostTime, On, Outcomes, Scenario, Target, Targets, run_on_opened};
 use crate::timeline::{ByCause, Recorder, Report, Timeline, save_devices};
 
 #[derive(Debug, Serialize)]
@@ -131,20 +131,21 @@ fn on<D: Ntt + Msm + Crew>(
     work: Work,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let Work { name, rows, host, key, r1cs, witness, .. } = work;
+    let Work { name, rows, host, key, r1cs, witness, opened, .. } = work;
+    let opened = opened.as_ref();
     let load = (name.as_str(), rows, host);
     match (key, &r1cs) {
         (AnyKey::Circom(key), None) => {
             let make = |prover: &Prover<'_, D, _>, _| Assignment::from_key(prover, &witness);
-            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, out)
+            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, opened, out)
         }
         (AnyKey::Circom(key), Some(r1cs)) => {
             let make = |prover: &Prover<'_, D, _>, _| Assignment::new(prover, r1cs, &witness);
-            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, out)
+            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, opened, out)
         }
         (AnyKey::Libsnark(key), Some(r1cs)) => {
             let make = |prover: &Prover<'_, D, _>, _| Assignment::new(prover, r1cs, &witness);
-            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, out)
+            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, opened, out)
         }
         (AnyKey::Libsnark(_), None) => Err(Failure::new("this kind of key needs its circuit: --r1cs")),
     }
@@ -170,6 +171,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     provers: &[Prover<'_, D, R>],
     (circuit, rows, host): (&str, u64, HostTime),
     assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
+    opened: Option<&Opened>,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let Some(first) = provers.first() else { return Err(Failure::new("no device is named")) };
@@ -186,7 +188,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     let stop = interrupt();
     let outcomes = {
         let _progress = out.progress("proving; Ctrl-C ends between two stages and reports");
-        run_on(&on, &scenario, assignment, abouts, &stop)?
+        run_on_opened(&on, &scenario, assignment, opened, abouts, &stop)?
     };
     answer(args, seats, circuit, &outcomes, out)
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::args;
 use super::output::{Failure, Output};
+use crate::host_memory;
 use crate::scenario::Auto;
 
 /// One thing that was looked for.
@@ -80,14 +81,8 @@ fn processor() -> Finding {
 
 fn memory() -> Finding {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = |key: &str| -> Option<u64> {
-        text.lines().find_map(|l| l.strip_prefix(key))?.trim().trim_end_matches("kB").trim().parse().ok()
-    };
-    match (kib("MemTotal:"), kib("MemAvailable:")) {
-        (Some(total), Some(free)) => {
-            let show = |n| prestage_vram::Bytes::kib(n).to_string();
-            Finding::fact("host memory", format!("{}, {} available", show(total), show(free)))
-        }
+    match (host_memory::kib(&text, "MemTotal:"), host_memory::available()) {
+        (Some(total), Some(free)) => Finding::fact("host memory", format!("{total}, {free} available")),
         _ => Finding::fact("host memory", "the operating system does not say"),
     }
 }

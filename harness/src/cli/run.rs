@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use prestage_groth16::format::{self, FormatError, LoadOptions};
-use prestage_groth16::{
-    AnyKey, Assignment, Libsnark, Policy, Prover, ProvingKey, R1cs, Reduction, Witness, setup,
-};
-use prestage_msm::Msm;
+use prestage_groth16::{AnyKey, Assignment, Opened, Policy, Prover, R1cs, Reduction, Witness};
+use prestage_msm::{Msm, Threads};
 use prestage_ntt::{MAX_CHUNKS, Ntt};
-use prestage_vram::{Bytes, Card, LedgerConfig, Margin, Nanos};
+use prestage_vram::{Bytes, Card, LedgerConfig, Margin, Nanos, Worker};
 use serde::Serialize;
 
 use super::output::{Failure, Output};
 use super::prove::constraints_of;
 use super::{devices, files, written};
+use crate::host_memory;
 use crate::scenario::{
-    Auto, Crew, Failed, HostTime, Outcome, Scenario, Synthetic, Target, Targets, Wanted, marked,
-    run as prove_all,
+    Auto, Crew, Failed, HostTime, Made, Outcome, Scenario, Synthetic, Target, Targets, Took, Wanted, marked,
+    run as prove_all, run_opened,
 };
 use crate::script::Scribe;
 use crate::session::About;
@@ -28,8 +28,6 @@ use crate::timeline::{ByCause, Recorder, Report, save};
 
 /// Rows of the circuit that stands for a larger one on a simulated card, as a power of two.
 const SMALL: u32 = 10;
-/// The same where nothing is scaled.
-const LARGEST_UNASKED: u32 = 14;
 /// Virtual time in which no figure of a card makes sense any more: a hundred years.
 const LONGEST: Nanos = Nanos::new(100 * 365 * 86_400 * 1_000_000_000);
 /// What the files of a report are called.
@@ -76,8 +74,9 @@ pub(super) struct Args {
     /// its full size; 1 with a key]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     pub(super) scale: Option<u64>,
-    /// Shrink the shape to a circuit of 2^K rows [default: 10 on simulated cards; on the CPU its own size up to 14]
-    #[arg(long, value_name = "K", conflicts_with = "key", value_parser = clap::value_parser!(u32).range(4..=24))]
+    /// Shrink the shape to a circuit of 2^K rows [default: 10 on simulated cards; elsewhere its own size, which for porep-32g
+    /// takes some 100 GB of host memory]
+    #[arg(long, value_name = "K", conflicts_with = "key", value_parser = clap::value_parser!(u32).range(4..=30))]
     log_domain: Option<u32>,
     /// Folder for the report: page, pictures, traces, data
     #[arg(long, value_name = "DIR")]
@@ -114,11 +113,37 @@ struct Answer {
     held_ns: u64,
     idle_ns: ByCause,
     proofs_per_minute: f64,
+    /// On real devices, where it takes what it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<Load>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<String>,
     /// Why the exit status is not 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+/// How a synthetic load was made, and what it took.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Load {
+    circuit_ns: u64,
+    key_ns: u64,
+    opened_ns: u64,
+    /// Making the key ready for the device: page-locking its points.
+    ready_ns: u64,
+    /// The most host memory that was resident by the end of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_peak_bytes: Option<u64>,
+}
+
+impl Load {
+    fn new(took: Took, ready: Duration) -> Self {
+        let Took { circuit, key, opened } = took;
+        let [circuit_ns, key_ns, opened_ns, ready_ns] =
+            [circuit, key, opened, ready].map(|took| Nanos::from(took).get());
+        let host_peak_bytes = host_memory::peak_resident().map(Bytes::get);
+        Self { circuit_ns, key_ns, opened_ns, ready_ns, host_peak_bytes }
+    }
 }
 
 /// A partition without a proof.
@@ -143,6 +168,9 @@ pub(super) struct Work {
     pub(super) key: AnyKey,
     pub(super) r1cs: Option<R1cs>,
     pub(super) witness: Witness,
+    /// What proofs must come to, and how long it took to make all this: of a shape.
+    pub(super) opened: Option<Opened>,
+    took: Option<Took>,
 }
 
 /// Runs the verb.
@@ -206,16 +234,13 @@ fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, Failure> {
     let log = match (args.log_domain, target) {
         (Some(log), _) => log.min(full),
         (None, Target::Sim(card)) => small(args, card, &synthetic)?.min(full),
-        (None, _) if full <= LARGEST_UNASKED => full,
-        (None, _) => {
-            return Err(Failure::new(format!(
-                "{name} has 2^{full} rows: on a real device say how far to shrink it, such as --log-domain 12"
-            )));
-        }
+        (None, _) => full,
     };
-    let circuit = synthetic.realise(log, 0)?;
-    let key: ProvingKey<Libsnark> = setup(&circuit.r1cs)?;
     let simulated = matches!(target, Target::Sim(_));
+    if !simulated {
+        fits(args, &synthetic, log)?;
+    }
+    let Made { circuit, key, opened, took } = make(args, &synthetic, log, target)?;
     let scale = 1 << (full - log);
     // What is charged is the load: the full size, unless another scale or no scale is asked for.
     let (name, rows) = match (simulated, args.scale) {
@@ -234,7 +259,39 @@ fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, Failure> {
         key: AnyKey::Libsnark(key),
         r1cs: Some(circuit.r1cs),
         witness: circuit.witness,
+        opened: Some(opened),
+        took: (!simulated).then_some(took),
     })
+}
+
+/// Whether the host's memory holds a load of 2^`log` rows, before anything of it is made.
+fn fits(args: &Args, synthetic: &Synthetic, log: u32) -> Result<(), Failure> {
+    let devices = u32::try_from(args.device.specs().len()).unwrap_or(u32::MAX);
+    let need = synthetic.host_bytes(log, args.workers.saturating_mul(devices).min(args.partitions))?;
+    match host_memory::available() {
+        Some(free) if need.total() > free => Err(Failure::new(format!(
+            "{} on 2^{log} rows needs {need} in host memory, and {free} are available: shrink it with --log-domain, or take fewer workers",
+            synthetic.name()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the load, the points of its key on the card where there is one: with all of it, since a cap is for proofs.
+fn make(args: &Args, synthetic: &Synthetic, log: u32, target: &Target) -> Result<Made, Failure> {
+    #[cfg(feature = "cuda")]
+    if let Target::Cuda(config) = target {
+        let failed = |e: prestage_vram::Error| Failure::at(&args.device, &e);
+        let config = prestage_vram::cuda::CudaConfig { cap: None, ..config.clone() };
+        let card = Target::open_cuda(&config, LedgerConfig::default()).map_err(failed)?;
+        let mut worker = Worker::new(0);
+        let turn = prestage_vram::Device::turn(&card, &mut worker).map_err(failed)?;
+        let made = synthetic.make(log, &turn)?;
+        turn.release().map_err(failed)?;
+        return Ok(made);
+    }
+    let _ = (args, target);
+    Ok(synthetic.make(log, &Threads)?)
 }
 
 /// The rows that stand for the full size: more where a polynomial may have to go through the card in many pieces, of which a
@@ -280,7 +337,8 @@ fn from_files(args: &Args) -> Result<Work, Failure> {
         Some(scale) if scale > 1 => format!("{name}, {scale} times"),
         _ => name,
     };
-    Ok(Work { name, rows, scale: 1, host: HostTime::default(), key, r1cs, witness })
+    let host = HostTime::default();
+    Ok(Work { name, rows, scale: 1, host, key, r1cs, witness, opened: None, took: None })
 }
 
 fn on<D: Ntt + Msm + Crew>(
@@ -290,25 +348,27 @@ fn on<D: Ntt + Msm + Crew>(
     kept: Kept<'_>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let Work { name, rows, host, key, r1cs, witness, .. } = work;
+    let Work { name, rows, host, key, r1cs, witness, opened, took, .. } = work;
     let device_name = args.device.to_string();
     let device_name = if device_name.starts_with("auto") { device.name().to_owned() } else { device_name };
     let about = about(args, &name, rows, device, device_name, &of(args.workers, "worker"));
+    let start = Instant::now();
     match (key, r1cs) {
         (AnyKey::Circom(key), None) => {
             let prover = Prover::new(device, key)?;
             let assignment = |_| Assignment::from_key(&prover, &witness);
-            proved(args, &prover, host, assignment, kept, about, out)
+            proved(args, &prover, host, assignment, &Expected::none(), kept, about, out)
         }
         (AnyKey::Circom(key), Some(r1cs)) => {
             let prover = Prover::new(device, key)?;
             let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
-            proved(args, &prover, host, assignment, kept, about, out)
+            proved(args, &prover, host, assignment, &Expected::none(), kept, about, out)
         }
         (AnyKey::Libsnark(key), Some(r1cs)) => {
             let prover = Prover::new(device, key)?;
+            let expected = Expected { opened, took: took.map(|took| (took, start.elapsed())) };
             let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
-            proved(args, &prover, host, assignment, kept, about, out)
+            proved(args, &prover, host, assignment, &expected, kept, about, out)
         }
         (AnyKey::Libsnark(_), None) => Err(Failure::new("this kind of key needs its circuit: --r1cs")),
     }
@@ -341,11 +401,26 @@ pub(super) fn about<D: Crew>(
     }
 }
 
+/// What is known of the proofs of a shape before they are made.
+struct Expected {
+    opened: Option<Opened>,
+    /// How long the load took to make, and to be made ready.
+    took: Option<(Took, Duration)>,
+}
+
+impl Expected {
+    fn none() -> Self {
+        Self { opened: None, took: None }
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
 fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     args: &Args,
     prover: &Prover<'_, D, R>,
     host: HostTime,
     assignment: impl Fn(u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
+    expected: &Expected,
     kept: Kept<'_>,
     about: About,
     out: &mut Output,
@@ -357,7 +432,10 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
     let stop = interrupt();
     let outcome = {
         let _progress = out.progress("proving; Ctrl-C ends between two stages and reports");
-        prove_all(prover, &scenario, assignment, kept.recorder, about, &stop)?
+        match &expected.opened {
+            Some(opened) => run_opened(prover, &scenario, assignment, opened, kept.recorder, about, &stop)?,
+            None => prove_all(prover, &scenario, assignment, kept.recorder, about, &stop)?,
+        }
     };
     written::write(args.script.as_deref(), kept.scribe, &name, ledger)?;
     let Outcome { report, timeline, failed, stopped, .. } = outcome;
@@ -405,6 +483,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
         held_ns: report.times.held().get(),
         idle_ns: *report.times.idle(),
         proofs_per_minute: report.proofs_per_minute,
+        load: expected.took.map(|(took, ready)| Load::new(took, ready)),
         report: page,
         error: wrong.clone(),
     };
@@ -444,6 +523,18 @@ fn show(answer: &Answer, report: &Report, out: &mut Output) {
         bytes(answer.margin_bytes),
         answer.refusals
     ));
+    if let Some(Load { circuit_ns, key_ns, opened_ns, ready_ns, host_peak_bytes }) = answer.load {
+        let took = Nanos::new;
+        let peak =
+            host_peak_bytes.map_or_else(String::new, |peak| format!("; host memory peak {}", bytes(peak)));
+        out.line(format_args!(
+            "load:    circuit in {}, key in {}, logarithms of its proofs in {}, made ready in {}{peak}",
+            took(circuit_ns),
+            took(key_ns),
+            took(opened_ns),
+            took(ready_ns)
+        ));
+    }
     out.line(format_args!("rate:    {:.1} proofs per minute\n", answer.proofs_per_minute));
     out.line(format_args!("{}", report.table()));
     if let Some(page) = &answer.report {

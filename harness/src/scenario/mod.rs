@@ -6,6 +6,7 @@
 //! several devices.
 
 mod auto;
+mod made;
 mod outlook;
 mod policy;
 mod run;
@@ -14,9 +15,10 @@ mod target;
 mod workers;
 
 pub use auto::Auto;
+pub use made::{Made, Took};
 pub use outlook::{Beside, Outlook, PhaseLedger, StepLine};
 pub use policy::{ParseWantedError, Wanted};
-pub use run::{Done, Failed, On, Outcome, Outcomes, Scenario, run, run_on};
-pub use shape::{HostTime, Mix, ShapeSourceError, Synthetic, marked};
+pub use run::{Done, Failed, On, Outcome, Outcomes, Scenario, run, run_on, run_on_opened, run_opened};
+pub use shape::{HostBytes, HostTime, Mix, ShapeSourceError, Synthetic, marked};
 pub use target::{Target, TargetError, Targets};
 pub use workers::{Crew, Ended, dispense};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use prestage_groth16::{Assignment, Options, Policy, Proof, Proved, Prover, Reduction};
+use prestage_groth16::{Assignment, Blinding, Opened, Options, Policy, Proof, Proved, Prover, Reduction};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
 use prestage_vram::{Bytes, Device, Nanos, Worker, host_work};
@@ -127,12 +127,42 @@ pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
     stop: &AtomicBool,
 ) -> Result<Outcome, Error> {
     let of = |_: &Prover<'_, D, R>, number| assignment(number);
-    let outcomes = run_on(&[On { prover, recorder }], scenario, of, vec![about], stop)?;
+    alone(run_on(&[On { prover, recorder }], scenario, of, vec![about], stop)?)
+}
+
+/// As [`run`] for one witness whose key has a known trapdoor: each proof must also be the one that the trapdoor gives. The
+/// blinding scalars are those of the partition's number, so these proofs hide nothing.
+///
+/// # Errors
+/// As [`run`]; [`Error::Unverified`] also when a proof is another than the trapdoor's.
+#[allow(clippy::too_many_arguments)]
+pub fn run_opened<D: Ntt + Msm + Crew, R: Reduction>(
+    prover: &Prover<'_, D, R>,
+    scenario: &Scenario,
+    assignment: impl Fn(u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
+    opened: &Opened,
+    recorder: &Recorder,
+    about: About,
+    stop: &AtomicBool,
+) -> Result<Outcome, Error> {
+    let of = |_: &Prover<'_, D, R>, number| assignment(number);
+    alone(run_on_opened(&[On { prover, recorder }], scenario, of, Some(opened), vec![about], stop)?)
+}
+
+/// What became of the only device.
+fn alone(outcomes: Outcomes) -> Result<Outcome, Error> {
     let Outcomes { devices, failed, stopped } = outcomes;
     let Some(Done { report, timeline, proofs, .. }) = devices.into_iter().next() else {
         return Err(Error::NoProofs);
     };
     Ok(Outcome { report, timeline, proofs, failed, stopped })
+}
+
+/// The blinding scalars of a partition whose proof is known beforehand, counted from 1.
+fn known_blinding(partition: u32) -> Result<Blinding, prestage_groth16::Error> {
+    let mut seed = [0; 32];
+    seed[..4].copy_from_slice(&partition.to_le_bytes());
+    Blinding::insecure_from_seed(seed)
 }
 
 /// Proves partitions on several devices, as [`run`] does on one: each has its own ledger, turn and workers, and takes the next
@@ -151,7 +181,22 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
     abouts: Vec<About>,
     stop: &AtomicBool,
 ) -> Result<Outcomes, Error> {
-    let options = Options::default().policy(scenario.policy);
+    run_on_opened(devices, scenario, assignment, None, abouts, stop)
+}
+
+/// As [`run_on`], each proof checked against the trapdoor of the key where that is known: see [`run_opened`].
+///
+/// # Errors
+/// As [`run_opened`].
+pub fn run_on_opened<D: Ntt + Msm + Crew, R: Reduction>(
+    devices: &[On<'_, '_, D, R>],
+    scenario: &Scenario,
+    assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
+    opened: Option<&Opened>,
+    abouts: Vec<About>,
+    stop: &AtomicBool,
+) -> Result<Outcomes, Error> {
+    let fresh = Options::default().policy(scenario.policy);
     // The account of time begins with the first partition.
     devices.iter().for_each(|on| drop(on.recorder.take()));
     let provers: Vec<_> = devices.iter().map(|on| on.prover).collect();
@@ -163,6 +208,10 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
             device.elapse(scenario.host.prepare);
             assignment(prover, number)
         })?;
+        let options = match opened {
+            Some(_) => fresh.insecure_blinding(known_blinding(number + 1)?),
+            None => fresh,
+        };
         let computed = prover.compute(worker, &assignment, &options, &|| stop.load(Ordering::SeqCst))?;
         let proved = host_work(device, id, format!("assemble, verify {}", number + 1), || {
             device.elapse(scenario.host.finish);
@@ -202,8 +251,11 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
         let report = match proved.is_empty() {
             true => None,
             false => {
-                let verified = Verified::check(&proved, |(_, done, public)| {
-                    prover.verifier().verify(public, &done.proof).unwrap_or(false)
+                let verified = Verified::check(&proved, |(partition, done, public)| {
+                    let known = |opened: &Opened| {
+                        known_blinding(*partition).is_ok_and(|blinding| opened.proof(&blinding) == done.proof)
+                    };
+                    opened.is_none_or(known) && prover.verifier().verify(public, &done.proof).unwrap_or(false)
                 })?;
                 Some(report(verified, proved.iter().map(|(_, done, _)| done), &timeline, about))
             }

@@ -1,15 +1,18 @@
 //! Shapes of circuits: counts at full size, and a small satisfiable circuit of the same proportions.
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use blstrs::Scalar;
 use ff::Field;
-use prestage_groth16::{Counts, Libsnark, R1cs, Shape, ShapeError, Witness};
-use prestage_vram::Nanos;
+use prestage_groth16::{Counts, Libsnark, R1cs, R1csBuilder, Shape, ShapeError, Witness};
+use prestage_vram::{Bytes, Nanos};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_core::RngCore;
+use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::circuits::{Circuit, squares};
@@ -22,6 +25,9 @@ pub fn marked(name: &str, content: &str) -> String {
     let [a, b, c, d, ..] = hasher.finish().to_be_bytes();
     format!("{name} ({:08x})", u32::from_be_bytes([a, b, c, d]))
 }
+
+/// Wires, or rows at least, per piece of parallel work.
+const PIECE: u32 = 1 << 12;
 
 /// Shapes by name.
 const SHIPPED: [(&str, &str); 2] = [
@@ -266,59 +272,194 @@ impl Synthetic {
         let in_b = part(b_aux).min(in_a);
         let aux = part(aux).max(in_a);
 
+        let plan = Rows { fixed, in_a, in_b, aux, mix: self.mix, offset: rng.next_u32() >> 8 };
+        let (witness, doubles, squares) = plan.witness(seed);
+        let piece = constraints.div_ceil(256).max(PIECE);
+        let pieces = (0..constraints - 1).into_par_iter().step_by(piece as usize);
+        let mut pieces: Vec<R1csBuilder> = pieces
+            .map(|first| {
+                let mut builder = R1cs::builder(fixed + aux, 1)?;
+                let last = (constraints - 1).min(first.saturating_add(piece));
+                plan.constraints(first..last, &witness, &doubles, &squares, &mut builder)?;
+                Ok(builder)
+            })
+            .collect::<Result<_, ShapeError>>()?;
+        let mut last = R1cs::builder(fixed + aux, 1)?;
         let one = Scalar::ONE;
-        let mut values = vec![Scalar::ZERO; aux as usize];
-        // Multiples of the golden ratio: any run of wires has the mix of the whole.
-        let class = |i: u32| ((u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * 1000) >> 32;
-        let (zeros, bits) = (u64::from(self.mix.zeros), u64::from(self.mix.zeros + self.mix.ones));
-        let uniform = |i: u32| class(i) >= bits;
-        let offset = rng.next_u32() >> 8;
-        for i in 0..in_a {
-            if let Some(value) = values.get_mut(i as usize) {
-                *value = match class(i + offset) {
-                    c if c < zeros => Scalar::ZERO,
-                    c if c < bits => one,
-                    _ => Scalar::random(&mut rng),
-                };
-            }
+        let sum: Vec<_> = (0..plan.summed()).map(|i| (plan.wire(i), one)).collect();
+        // Wires that A does not name are zero and appear here alone.
+        let mut c = vec![(1, one)];
+        c.extend((in_a..aux).map(|i| (plan.wire(i), one)));
+        last.constraint(&sum, &[(0, one)], &c)?;
+        pieces.push(last);
+        Ok(Circuit { r1cs: R1cs::joined(pieces)?, witness: Witness::new(witness)? })
+    }
+
+    /// Host memory that proofs of it take, realised on 2^`log` rows, with so many workers: the points of the key, the circuit,
+    /// its witness, and for each worker a, b, c and the scalars of the sums. Making the key takes less beside it than two
+    /// workers do.
+    ///
+    /// # Errors
+    /// As [`Synthetic::shape`].
+    pub fn host_bytes(&self, log: u32, workers: u32) -> Result<HostBytes, ShapeError> {
+        let shape = self.shape()?;
+        let Counts { rows, inputs, aux, b_aux, .. } = self.counts;
+        let less = self.log_domain()?.saturating_sub(log);
+        let at = |bytes: u64| Bytes::new(bytes >> less);
+        // One term a row, and a second one where B holds a bit; eight bytes each, and eight where a row begins.
+        let terms = 3 * rows + b_aux;
+        let uniform = 1000 - u64::from(self.mix.zeros + self.mix.ones);
+        let scalars = (shape.l + shape.a + shape.b_g1).saturating_mul(32) / 1000 * uniform;
+        let gathered = shape.a.saturating_mul(32);
+        Ok(HostBytes {
+            key: at(shape.key_bytes().into_iter().map(Bytes::get).sum()),
+            circuit: at((terms + 3 * rows).saturating_mul(8)),
+            witness: at((inputs + aux).saturating_mul(32)),
+            workers,
+            worker: at((3 * shape.polynomial().get()).saturating_add(scalars).saturating_add(gathered)),
+        })
+    }
+}
+
+/// What a load takes of host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostBytes {
+    /// The points of the key.
+    pub key: Bytes,
+    /// The matrices.
+    pub circuit: Bytes,
+    /// A value for each wire.
+    pub witness: Bytes,
+    /// How many workers there are.
+    pub workers: u32,
+    /// What each of them holds of the proof that it prepares or makes.
+    pub worker: Bytes,
+}
+
+impl HostBytes {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Bytes {
+        self.key + self.circuit + self.witness + self.worker * u64::from(self.workers)
+    }
+}
+
+impl fmt::Display for HostBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, circuit, witness, workers, worker } = self;
+        let total = self.total();
+        write!(
+            f,
+            "{total}: key {key}, circuit {circuit}, witness {witness}, {workers} times {worker} of a proof"
+        )
+    }
+}
+
+/// Which rows and wires a realised circuit has.
+struct Rows {
+    /// The one and the public wire, before all others.
+    fixed: u32,
+    /// Private wires that A names.
+    in_a: u32,
+    /// The first of them, which B names as well.
+    in_b: u32,
+    /// Private wires.
+    aux: u32,
+    mix: Mix,
+    /// Where the mix begins.
+    offset: u32,
+}
+
+impl Rows {
+    fn wire(&self, i: u32) -> u32 {
+        self.fixed + i
+    }
+
+    /// How many wires the last row adds up.
+    fn summed(&self) -> u32 {
+        self.in_a.min(8)
+    }
+
+    /// Thousandths: multiples of the golden ratio, so that any run of wires has the mix of the whole.
+    fn class(&self, i: u32) -> u64 {
+        ((u64::from(i + self.offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * 1000) >> 32
+    }
+
+    fn zero(&self, i: u32) -> bool {
+        self.class(i) < u64::from(self.mix.zeros)
+    }
+
+    fn uniform(&self, i: u32) -> bool {
+        self.class(i) >= u64::from(self.mix.zeros + self.mix.ones)
+    }
+
+    /// The values of all wires; the uniform wires that B names; and as far as there are as many, uniform wires that only A names,
+    /// which are their squares.
+    fn witness(&self, seed: u64) -> (Vec<Scalar>, Vec<u32>, Vec<u32>) {
+        let fixed = self.fixed as usize;
+        let mut witness: Vec<Scalar> = (0..fixed + self.aux as usize)
+            .into_par_iter()
+            .with_min_len(1 << 10)
+            .map(|_| Scalar::ZERO)
+            .collect();
+        let (heads, values) = witness.split_at_mut(fixed);
+        let named = &mut values[..self.in_a as usize];
+        named
+            .par_chunks_mut(PIECE as usize)
+            .zip((0..self.in_a).into_par_iter().step_by(PIECE as usize))
+            .for_each(|(values, first)| {
+                // Streams of one generator, so that values do not depend on who computes them.
+                let mut rng = ChaCha8Rng::seed_from_u64(seed);
+                rng.set_stream(1 + u64::from(first));
+                for (value, i) in values.iter_mut().zip(first..) {
+                    if self.uniform(i) {
+                        *value = Scalar::random(&mut rng);
+                    } else if !self.zero(i) {
+                        *value = Scalar::ONE;
+                    }
+                }
+            });
+        let uniform =
+            |range: Range<u32>| range.into_par_iter().filter(|i| self.uniform(*i)).collect::<Vec<_>>();
+        let (doubles, squares) = (uniform(0..self.in_b), uniform(self.in_b..self.in_a));
+        let products: Vec<Scalar> =
+            doubles.par_iter().zip(&squares).map(|(i, _)| values[*i as usize].square()).collect();
+        for (square, product) in squares.iter().zip(products) {
+            values[*square as usize] = product;
         }
-        // Uniform wires outside of B, to be the squares of those in B.
-        let mut squares = (in_b..in_a).filter(|i| uniform(i + offset));
-        let mut builder = R1cs::builder(fixed + aux, 1)?;
-        let wire = |i: u32| fixed + i;
-        for i in 0..in_a {
-            let x = wire(i);
-            if i >= in_b {
+        heads[0] = Scalar::ONE;
+        heads[1] = values.iter().take(self.summed() as usize).sum();
+        (witness, doubles, squares)
+    }
+
+    /// Appends constraints of `range`, all but the last one of the circuit.
+    fn constraints(
+        &self,
+        range: Range<u32>,
+        witness: &[Scalar],
+        doubles: &[u32],
+        squares: &[u32],
+        builder: &mut R1csBuilder,
+    ) -> Result<(), ShapeError> {
+        let one = Scalar::ONE;
+        let mut squares = squares.iter().skip(doubles.partition_point(|i| *i < range.start));
+        for i in range {
+            // The rows that are left repeat the first wires.
+            let (i, again) = (i % self.in_a, i >= self.in_a);
+            let x = self.wire(i);
+            if again || i >= self.in_b {
                 builder.constraint(&[(x, one)], &[(0, one)], &[(x, one)])?;
-            } else if !uniform(i + offset) {
+            } else if !self.uniform(i) {
                 builder.constraint(&[(x, one)], &[(x, one), (0, -one)], &[])?;
             } else if let Some(square) = squares.next() {
-                let value = values.get(i as usize).map(Scalar::square).unwrap_or_default();
-                if let Some(place) = values.get_mut(square as usize) {
-                    *place = value;
-                }
-                builder.constraint(&[(x, one)], &[(x, one)], &[(wire(square), one)])?;
+                builder.constraint(&[(x, one)], &[(x, one)], &[(self.wire(*square), one)])?;
             } else {
                 // No wire is left for the product: it is a constant of the circuit.
-                let product = values.get(i as usize).map(Scalar::square).unwrap_or_default();
+                let product = witness.get(x as usize).map(Scalar::square).unwrap_or_default();
                 builder.constraint(&[(x, one)], &[(x, one)], &[(0, product)])?;
             }
         }
-        // The rows that are left repeat the first wires; the last makes their sum public.
-        for i in in_a..constraints - 1 {
-            let x = wire(i % in_a);
-            builder.constraint(&[(x, one)], &[(0, one)], &[(x, one)])?;
-        }
-        let summed = in_a.min(8);
-        let sum: Vec<_> = (0..summed).map(|i| (wire(i), one)).collect();
-        let public: Scalar = values.iter().take(summed as usize).sum();
-        // Wires that A does not name are zero and appear here alone.
-        let mut c = vec![(1, one)];
-        c.extend((in_a..aux).map(|i| (wire(i), one)));
-        builder.constraint(&sum, &[(0, one)], &c)?;
-        let mut witness = vec![one, public];
-        witness.extend(values);
-        Ok(Circuit { r1cs: builder.finish(), witness: Witness::new(witness)? })
+        Ok(())
     }
 }
 
@@ -349,6 +490,38 @@ mod tests {
             assert!(share(|v| *v == Scalar::ZERO).abs_diff(500) < 10);
             assert!(share(|v| *v == Scalar::ONE).abs_diff(410) < 10);
         }
+    }
+
+    #[test]
+    fn realised_shapes_do_not_depend_on_the_threads() {
+        let porep = Synthetic::named("porep-32g").unwrap();
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| porep.realise(14, 3).unwrap())
+        };
+        let (one, three) = (on(1), on(3));
+        assert!(one.r1cs == three.r1cs && one.witness == three.witness);
+        assert_eq!(three.r1cs.first_unsatisfied(&three.witness), Ok(None));
+        assert!(porep.realise(14, 4).unwrap().witness != one.witness);
+        // Where no wire is left for a square it is a constant.
+        let text = SHIPPED[1].1.replace("b_aux = 33_112_281", "b_aux = 129_753_292");
+        let dense = Synthetic::from_toml("dense.toml", &text).unwrap().realise(14, 3).unwrap();
+        assert_eq!(dense.r1cs.first_unsatisfied(&dense.witness), Ok(None));
+    }
+
+    #[test]
+    fn host_memory_at_full_size() {
+        let porep = Synthetic::named("porep-32g").unwrap();
+        let need = porep.host_bytes(27, 2).unwrap();
+        assert_eq!(format!("{:.2}", need.key.as_gib()), "44.12");
+        assert!(need.total() > Bytes::gib(80) && need.total() < Bytes::gib(110), "{need}");
+        // It is what the circuit and its key come to at a size that fits here.
+        let need = porep.host_bytes(12, 1).unwrap();
+        let circuit = porep.realise(12, 0).unwrap();
+        let terms = [circuit.r1cs.a(), circuit.r1cs.b(), circuit.r1cs.c()].map(|m| m.n_terms() as u64);
+        let bytes = 8 * (terms.iter().sum::<u64>() + 3 * circuit.r1cs.n_constraints() as u64);
+        assert!(need.circuit.get().abs_diff(bytes) < bytes / 10, "{need}, {bytes}");
+        assert!(need.witness.get().abs_diff(32 * circuit.witness.values().len() as u64) < 1000, "{need}");
     }
 
     #[test]

@@ -155,6 +155,25 @@ impl Timeline {
         (from.map_or(first, |from| from.min(first)), last)
     }
 
+    /// What happened from `from` to `to`: spans and waits are cut there, for a look at the steady state alone.
+    #[must_use]
+    pub fn between(&self, from: Nanos, to: Nanos) -> Self {
+        let inside = |start: Nanos, end: Nanos| start < to && end > from;
+        let cut = |event: &Event| match event {
+            Event::Span(span) if inside(span.start, span.end) => {
+                Some(Event::Span(Span { start: span.start.max(from), end: span.end.min(to), ..span.clone() }))
+            }
+            Event::Wait { worker, cause, start, end } if inside(*start, *end) => {
+                let (start, end) = ((*start).max(from), (*end).min(to));
+                Some(Event::Wait { worker: *worker, cause: *cause, start, end })
+            }
+            Event::Span(_) | Event::Wait { .. } => None,
+            other => (from..to).contains(&began(other)).then(|| other.clone()),
+        };
+        let level = self.memory().into_iter().take_while(|(at, _)| *at < from).last().map(|(_, level)| level);
+        Self { before: level, ..Self::new(self.events.iter().filter_map(cut).collect()) }
+    }
+
     /// The workers that did host work, waited or held the turn.
     #[must_use]
     pub fn workers(&self) -> Vec<WorkerId> {

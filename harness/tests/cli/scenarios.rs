@@ -259,6 +259,50 @@ fn a_run_of_files_on_the_cpu() {
     assert!(ran.refused().contains("no partition was proved"), "{ran:?}");
 }
 
+/// A full size that the host's memory does not hold is refused in one line before anything of it is made.
+#[test]
+fn a_full_size_that_does_not_fit_says_what_it_needs() {
+    let work = Work::new();
+    for (more, says) in [(&[][..], "on 2^32 rows needs"), (&["--log-domain", "30"], "on 2^30 rows needs")] {
+        let shape = ["run", "--shape", "square-2^32", "--device", "host", "--partitions", "3"];
+        let args: Vec<&std::ffi::OsStr> = shape.iter().chain(more).map(AsRef::as_ref).collect();
+        let ran = work.run(&args);
+        let line = ran.line_and_status(1);
+        for part in
+            [says, "key", "circuit", "witness", "2 times", "available", "--log-domain", "fewer workers"]
+        {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+}
+
+/// A load says how long it took to make, where time is real.
+#[test]
+fn a_run_on_a_real_device_says_what_the_load_took() {
+    let work = Work::new();
+    let on = |device: &str| {
+        let args = [
+            "run",
+            "--shape",
+            "porep-32g",
+            "--device",
+            device,
+            "--partitions",
+            "2",
+            "--log-domain",
+            "6",
+            "--json",
+        ];
+        let args: Vec<&std::ffi::OsStr> = args.iter().map(AsRef::as_ref).collect();
+        work.run(&args).json()
+    };
+    let load = &on("host")["load"];
+    for key in ["circuit_ns", "key_ns", "opened_ns", "ready_ns"] {
+        assert!(load[key].as_u64().is_some_and(|ns| ns > 0), "{key}: {load}");
+    }
+    assert!(on(CARD)["load"].is_null());
+}
+
 #[test]
 fn what_cannot_be_run_is_said_before_the_work() {
     let work = Work::new();

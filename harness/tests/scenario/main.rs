@@ -4,6 +4,7 @@
 mod devices;
 mod faults;
 mod interleavings;
+mod opened;
 mod pipelines;
 mod plans;
 mod published;
