@@ -38,9 +38,12 @@ struct Args {
     /// Sizes of sums in G2.
     #[arg(long, default_value = "16,18,20,22,24")]
     g2: Sizes,
-    /// Sizes of transforms and quotients.
+    /// Sizes of transforms.
     #[arg(long, default_value = "16,18,20,22,24,26,27")]
     ntt: Sizes,
+    /// Sizes of quotients.
+    #[arg(long, default_value = "16,20,22,24,26,27")]
+    quotient: Sizes,
     /// How often each side is timed, after once to warm up.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
@@ -129,6 +132,8 @@ fn run(args: &Args) -> Outcome<bool> {
         }
         if args.ntt.0.contains(&log) {
             ntt::transforms(&mut lab, log);
+        }
+        if args.quotient.0.contains(&log) {
             lab.within("quotient_resident", log, |lab| quotient::resident(lab, log));
         }
         if lab.ratios.rows.len() > before {

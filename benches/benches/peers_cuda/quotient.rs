@@ -45,7 +45,9 @@ pub(crate) fn resident(lab: &mut Lab<'_>, log: u32) -> Outcome<()> {
             return Err(wrong("three polynomials"));
         };
         let at = [x.block().as_ptr(), y.block().as_ptr(), z.block().as_ptr()];
-        let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::whole(domain.clone()))?;
+        // As a proof has them.
+        let plan = Plan::whole(domain.clone()).on_coset(shift);
+        let mut twiddles = Twiddles::for_turn(&lanes.compute, plan)?;
         let mut prestage = |a: &mut _, b: &mut _, c: &mut _| -> Outcome<()> {
             for values in [&mut *a, &mut *b, &mut *c] {
                 twiddles.coset_evaluations(&lanes.compute, values, shift)?;
