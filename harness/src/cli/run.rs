@@ -10,7 +10,7 @@ use prestage_groth16::format::{self, FormatError, LoadOptions};
 use prestage_groth16::{AnyKey, Assignment, Opened, Policy, Prover, R1cs, Reduction, Witness};
 use prestage_msm::{Msm, Threads};
 use prestage_ntt::{MAX_CHUNKS, Ntt};
-use prestage_vram::{Bytes, Card, LedgerConfig, Margin, Nanos, Worker};
+use prestage_vram::{Bytes, Card, LedgerConfig, Margin, Nanos};
 use serde::Serialize;
 
 use super::output::{Failure, Output};
@@ -284,7 +284,7 @@ fn make(args: &Args, synthetic: &Synthetic, log: u32, target: &Target) -> Result
         let failed = |e: prestage_vram::Error| Failure::at(&args.device, &e);
         let config = prestage_vram::cuda::CudaConfig { cap: None, ..config.clone() };
         let card = Target::open_cuda(&config, LedgerConfig::default()).map_err(failed)?;
-        let mut worker = Worker::new(0);
+        let mut worker = prestage_vram::Worker::new(0);
         let turn = prestage_vram::Device::turn(&card, &mut worker).map_err(failed)?;
         let made = synthetic.make(log, &turn)?;
         turn.release().map_err(failed)?;
