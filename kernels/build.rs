@@ -37,6 +37,7 @@ fn main() {
         "curve.cu",
         "ntt.cu",
         "msm_sort.cu",
+        "msm_lists.cu",
         "msm_g1.cu",
         "msm_g2.cu",
         "fixed_base.cu",

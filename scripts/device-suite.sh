@@ -20,6 +20,7 @@ limit=${PRESTAGE_SUITE_LIMIT:-1800}
 suites='vram-cuda vram --test=cuda
 transfer-cuda transfer --test=cuda
 kernels-device kernels --test=device
+kernels-msm kernels --test=device_msm
 ntt-lib ntt --lib m1_chunk
 ntt-device ntt --test=device on_a_card
 msm-device msm --test=device card::

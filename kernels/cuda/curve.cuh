@@ -169,7 +169,7 @@ template <class F> PS_FN F slope_denominator(const Affine<F>& a, const Affine<F>
     return d;
 }
 
-// a + b given 1/denominator: for Fq 1,671 wide multiplications with its share of the inversion.
+// a + b given 1/denominator, canonical coordinates: for Fq 1,671 wide multiplications with its share of the inversion.
 template <class F>
 PS_FN Affine<F> add_affine(const Affine<F>& a, const Affine<F>& b, Sum kind, const F& inverse_denominator) {
     if (kind == Sum::First) return a;
@@ -181,6 +181,6 @@ PS_FN Affine<F> add_affine(const Affine<F>& a, const Affine<F>& b, Sum kind, con
         numerator = add(twice(xx), xx);
     }
     const F slope = mul(numerator, inverse_denominator);
-    const F x = canonical(sub(sqr(slope), add(a.x, b.x)));
+    const F x = canonical(sub(sqr(slope), add_unreduced(a.x, b.x)));
     return {x, canonical(sub(mul(slope, sub(a.x, x)), a.y))};
 }

@@ -21,6 +21,7 @@ PS_FN Fq2 select(bool c, const Fq2& a, const Fq2& b) { return {select(c, a.c0, b
 PS_FN Fq2 canonical(const Fq2& a) { return {canonical(a.c0), canonical(a.c1)}; }
 PS_FN bool is_zero(const Fq2& a) { return is_zero(a.c0) && is_zero(a.c1); }
 PS_FN Fq2 add(const Fq2& a, const Fq2& b) { return {add(a.c0, b.c0), add(a.c1, b.c1)}; }
+PS_FN Fq2 add_unreduced(const Fq2& a, const Fq2& b) { return {add_unreduced(a.c0, b.c0), add_unreduced(a.c1, b.c1)}; }
 PS_FN Fq2 twice(const Fq2& a) { return add(a, a); }
 PS_FN Fq2 sub(const Fq2& a, const Fq2& b) { return {sub(a.c0, b.c0), sub(a.c1, b.c1)}; }
 PS_FN Fq2 neg(const Fq2& a) { return {neg(a.c0), neg(a.c1)}; }

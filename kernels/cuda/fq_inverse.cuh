@@ -36,24 +36,21 @@ PS_FN u64 approximation(const u32* a, u32 w, u32 s) {
     return (top & ~0x3fffffffull) | (a[0] & 0x3fffffffu);
 }
 
+// a ← a/2 when a is even, else |a - b|/2, with b ← min(a, b).
 PS_FN Steps thirty_steps(u64 a, u64 b) {
     int f0 = 1, g0 = 0, f1 = 0, g1 = 1;
-    PS_ROLLED
+    PS_UNROLL_BY(6)
     for (int i = 0; i < 30; i++) {
+        // Both differences before it is known which is needed: latency is what counts here.
         const bool odd = a & 1, swap = odd && a < b;
-        const u64 ta = a;
-        const int tf = f0, tg = g0;
-        a = swap ? b : a;
-        b = swap ? ta : b;
-        f0 = swap ? f1 : f0;
-        f1 = swap ? tf : f1;
-        g0 = swap ? g1 : g0;
-        g1 = swap ? tg : g1;
-        a = (odd ? a - b : a) >> 1;
-        f0 -= odd ? f1 : 0;
-        g0 -= odd ? g1 : 0;
-        f1 *= 2;
-        g1 *= 2;
+        const u64 over = a - b, under = b - a;
+        const int f = f0 - f1, g = g0 - g1;
+        b = swap ? a : b;
+        f1 = 2 * (swap ? f0 : f1);
+        g1 = 2 * (swap ? g0 : g1);
+        a = (odd ? (swap ? under : over) : a) >> 1;
+        f0 = odd ? (swap ? -f : f) : f0;
+        g0 = odd ? (swap ? -g : g) : g0;
     }
     return {f0, g0, f1, g1};
 }

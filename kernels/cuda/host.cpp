@@ -10,6 +10,7 @@ void prestage_family_field();
 void prestage_family_curve();
 void prestage_family_ntt();
 void prestage_family_msm_sort();
+void prestage_family_msm_lists();
 void prestage_family_msm_g1();
 void prestage_family_msm_g2();
 void prestage_family_fixed_base();
@@ -20,6 +21,7 @@ static void link_families() {
     prestage_family_curve();
     prestage_family_ntt();
     prestage_family_msm_sort();
+    prestage_family_msm_lists();
     prestage_family_msm_g1();
     prestage_family_msm_g2();
     prestage_family_fixed_base();

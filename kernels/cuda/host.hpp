@@ -29,6 +29,9 @@ struct Launch {
     u64 seed;
 };
 
+// Stands for all threads that add atomically.
+constexpr u32 ADDERS = 0xffffffff;
+
 // What shared memory remembers of an element, to find two threads that meet between two barriers.
 struct Access {
     u32 write_phase = 0, writer = 0, read_phase = 0, reader = 0;
@@ -62,6 +65,11 @@ template <class T> struct Shared {
     void set(u32 thread, u32 i, const T& v) const {
         touch(thread, i, true);
         std::memcpy(state->bytes.data() + offset + std::size_t(i) * sizeof(T), &v, sizeof(T));
+    }
+    T add(u32, u32 i, T v) const {
+        const T before = get(ADDERS, i);
+        set(ADDERS, i, before + v);
+        return before;
     }
 
 private:

@@ -1,159 +1,157 @@
-// Bucket sums and their reduction, for G1 and G2.
+// Bucket sums in slices, for G1 and G2: what small sums and little scratch are for (msm_tree.cuh is the other way).
 //
-// Buckets are summed in levels. A level cuts every bucket's list into slices of at most `size` terms, and one thread
-// sums one slice in XYZZ coordinates, whatever bucket it belongs to: skewed scalars cost nothing extra. A bucket of
-// one slice is added to its final sum; of the others, the slices' sums are the list of the next level. Terms of
-// level 0 are entries (index and sign) over the bases; of later levels, partial sums.
+// Every bucket's list is cut into slices of at most `size` entries, and one thread sums one slice in XYZZ coordinates,
+// whatever bucket it belongs to: skewed scalars cost nothing extra. A bucket of one slice is added to its final sum;
+// of the others, the slices' sums are added up: few by one thread, many by blocks in two steps.
 #pragma once
 #include "curve.cuh"
-#include "simt.cuh"
+#include "msm_lists.cuh"
 
 // A point of G2 is 96 registers: two and what an addition needs in between do not fit 255. Its accumulators stay in
 // device memory and coordinates are loaded as they are used; the stack that spilling would take is reserved for every
 // thread that a device can hold.
 template <class F> constexpr bool IN_MEMORY = sizeof(F) > sizeof(Fq);
 
-// The bucket of slice j: the last b < n with starts[b] ≤ j.
-PS_FN u32 bucket_of_slice(const u32* starts, u32 n, u32 j) {
-    u32 low = 0, high = n;
-    while (high - low > 1) {
-        const u32 middle = low + (high - low) / 2;
-        if (starts[middle] <= j)
-            low = middle;
-        else
-            high = middle;
+// The slices of n buckets: a bucket's entries, and the number of its first slice, from msm_slices.
+struct Slices {
+    const u32 *counts, *starts, *places, *totals;
+    u32 n, size;
+    PS_FN u32 first(u32 bucket) const { return places[bucket] + totals[bucket / SCAN_BLOCK]; }
+    PS_FN u32 blocks() const { return (n + SCAN_BLOCK - 1) / SCAN_BLOCK; }
+    PS_FN u32 all() const { return totals[blocks()]; }
+    PS_FN u32 of(u32 bucket) const { return (counts[bucket] + size - 1) / size; }
+    // The last bucket whose first slice is at most j.
+    PS_FN u32 bucket(u32 j) const {
+        const u32 block = last_at_most(0, blocks(), [&](u32 b) { return totals[b]; }, j), low = block * SCAN_BLOCK;
+        const u32 high = low + SCAN_BLOCK < n ? low + SCAN_BLOCK : n;
+        return last_at_most(low, high, [&](u32 b) { return places[b] + totals[block]; }, j);
     }
-    return low;
-}
 
-// A slice of a level: its bucket, its terms, and where its sum goes.
-struct Slice {
-    u32 bucket, first, end;
-    bool last;
+private:
+    template <class V> PS_FN static u32 last_at_most(u32 low, u32 high, V value, u32 j) {
+        while (high - low > 1) {
+            const u32 middle = low + (high - low) / 2;
+            if (value(middle) <= j)
+                low = middle;
+            else
+                high = middle;
+        }
+        return low;
+    }
 };
-// `counts` says how many terms each bucket has, `places` where they begin, or end if `ends`; `starts` is the number
-// of its first slice, with the total at starts[n]. False past the last slice.
-PS_FN bool slice_at(Slice& s, const u32* places, bool ends, const u32* counts, const u32* starts, u32 n, u32 size,
-                    u64 j) {
-    if (j >= starts[n]) return false;
-    s.bucket = bucket_of_slice(starts, n, u32(j));
-    const u32 k = u32(j) - starts[s.bucket], count = counts[s.bucket];
-    const u32 begin = places[s.bucket] - (ends ? count : 0), left = count - k * size;
-    s.first = begin + k * size;
-    s.end = s.first + (left < size ? left : size);
-    s.last = count <= size;
-    return true;
-}
-template <class F>
-PS_FN void finish_slice(const Slice& s, const Xyzz<F>& acc, u64 j, Xyzz<F>* buckets, Xyzz<F>* partial) {
-    using G = Outlined<F>;
-    if (s.last)
-        add_full(*reinterpret_cast<Xyzz<G>*>(buckets + s.bucket), over<G>(acc));
-    else if (&acc != partial + j)
-        partial[j] = acc;
-}
 
-// Level 0: slices of entries.
+// partial[j] ← slice j, or a bucket += its only slice.
 template <class F>
-PS_FN void sum_entries(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, const Affine<F>* bases, const u32* entries,
-                       const u32* ends, const u32* counts, const u32* starts, u32 n, u32 size) {
+PS_FN void sum_slices(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, const Affine<F>* bases, const u32* entries,
+                      const Slices& slices) {
     blk.each([&](u32 t) {
         const u64 j = u64(blk.index()) * blk.dim() + t;
-        Slice s;
-        if (!slice_at(s, ends, true, counts, starts, n, size, j)) return;
+        if (j >= slices.all()) return;
+        const u32 bucket = slices.bucket(u32(j)), k = u32(j) - slices.first(bucket), count = slices.counts[bucket];
+        const u32 first = slices.starts[bucket] + k * slices.size, left = count - k * slices.size;
+        const u32 end = first + (left < slices.size ? left : slices.size);
         const auto add_all = [&](Xyzz<F>& acc) {
             acc = xyzz_infinity<F>();
             PS_ROLLED
-            for (u32 i = s.first; i < s.end; i++) {
+            for (u32 i = first; i < end; i++) {
                 const u32 entry = entries[i];
-                Affine<F> p = bases[entry & 0x7fffffffu];
-                if (entry >> 31) p = negate(p);
+                Affine<F> p = bases[entry & ~REF_NEGATIVE];
+                if (entry & REF_NEGATIVE) p = negate(p);
                 add_mixed(acc, p);
             }
         };
-        if constexpr (IN_MEMORY<F>) {
-            add_all(partial[j]);
-            finish_slice(s, partial[j], j, buckets, partial);
-        } else {
-            Xyzz<F> acc;
-            add_all(acc);
-            finish_slice(s, acc, j, buckets, partial);
-        }
-    });
-}
-// Later levels: slices of partial sums.
-template <class F>
-PS_FN void sum_partials(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, const Xyzz<F>* terms, const u32* offsets,
-                        const u32* counts, const u32* starts, u32 n, u32 size) {
-    blk.each([&](u32 t) {
-        const u64 j = u64(blk.index()) * blk.dim() + t;
-        Slice s;
-        if (!slice_at(s, offsets, false, counts, starts, n, size, j)) return;
-        const auto add_all = [&](Xyzz<F>& acc) {
-            acc = terms[s.first];
-            PS_ROLLED
-            for (u32 i = s.first + 1; i < s.end; i++) add_full(acc, terms[i]);
+        const auto finish = [&](const Xyzz<F>& acc) {
+            using G = Outlined<F>;
+            if (count <= slices.size)
+                add_full(*reinterpret_cast<Xyzz<G>*>(buckets + bucket), over<G>(acc));
+            else if (&acc != partial + j)
+                partial[j] = acc;
         };
         if constexpr (IN_MEMORY<F>) {
             add_all(partial[j]);
-            finish_slice(s, partial[j], j, buckets, partial);
+            finish(partial[j]);
         } else {
             Xyzz<F> acc;
             add_all(acc);
-            finish_slice(s, acc, j, buckets, partial);
+            finish(acc);
         }
     });
 }
 
-// Σ (b + 1)·buckets[b] over `each` consecutive buckets a thread, `chunks` threads a window of chunks·each buckets,
-// windows one after another: out[window·chunks + chunk]; out has as much room again for running sums. From the top,
-// Σ (k + 1)·S_k takes two additions a bucket; the chunk's first index times its plain sum is added by doubling.
+// Slices that one thread adds up.
+PS_TABLE u32 SLICES_EACH = 32;
+// A bucket of several slices += their sums; those of more than 32 go to `longer`, counters[1] of them.
 template <class F>
-PS_FN void reduce_chunks(const Block& blk, Xyzz<F>* out, const Xyzz<F>* buckets, u32 each, u32 chunks, u32 windows) {
+PS_FN void merge_slices(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, const Slices& slices, u32* longer,
+                        u32* counters) {
     blk.each([&](u32 t) {
-        const u64 g = u64(blk.index()) * blk.dim() + t, threads = u64(chunks) * windows;
-        if (g >= threads) return;
-        const Xyzz<F>* b = buckets + g * each;
-        Xyzz<F>& total = out[g];
-        Xyzz<F>& running = out[threads + g];
-        running = b[each - 1];
-        total = running;
-        PS_ROLLED
-        for (u32 k = each - 1; k > 0; k--) {
-            add_full(running, b[k - 1]);
-            add_full(total, running);
+        const u64 b = u64(blk.index()) * blk.dim() + t;
+        if (b >= slices.n) return;
+        const u32 count = slices.of(u32(b));
+        if (count < 2) return;
+        if (count > SLICES_EACH) {
+            longer[add_to(counters + 1, 1)] = u32(b);
+            return;
         }
-        const u32 first = u32(g % chunks) * each;
-        Xyzz<F> shifted = xyzz_infinity<F>();
-        u32 bits = 0;
-        while (first >> bits != 0) bits++;
-        PS_ROLLED
-        for (u32 bit = bits; bit > 0; bit--) {
-            double_in_place(shifted);
-            if (first >> (bit - 1) & 1) add_full(shifted, running);
+        const Xyzz<F>* terms = partial + slices.first(u32(b));
+        if constexpr (IN_MEMORY<F>) {
+            for (u32 k = 0; k < count; k++) add_full(buckets[b], terms[k]);
+        } else {
+            Xyzz<F> acc = terms[0];
+            PS_ROLLED
+            for (u32 k = 1; k < count; k++) add_full(acc, terms[k]);
+            add_full(buckets[b], acc);
         }
-        add_full(total, shifted);
     });
 }
 
-// out[row] = Σ in[row·n …  row·n + n), one block a row of a power of two of threads; `in` is used up. Sums stay in
-// device memory, which a barrier orders within a block.
-template <class F> PS_FN void fold_rows(const Block& blk, Xyzz<F>* out, Xyzz<F>* in, u32 n) {
-    Xyzz<F>* row = in + u64(blk.index()) * n;
+// Points that a block adds up in the first step of a long bucket.
+PS_TABLE u32 LONG_EACH = 1024;
+// row[0] ← Σ row[k·stride] over k < n; the other terms are used up.
+template <class F> PS_FN void fold_row(const Block& blk, Xyzz<F>* row, u32 stride, u32 n) {
     blk.each([&](u32 t) {
         PS_ROLLED
-        for (u64 i = u64(t) + blk.dim(); i < n; i += blk.dim()) add_full(row[t], row[i]);
+        for (u64 i = u64(t) + blk.dim(); i < n; i += blk.dim()) add_full(row[t * u64(stride)], row[i * stride]);
     });
     PS_ROLLED
     for (u32 half = blk.dim() / 2; half > 0; half /= 2) {
         blk.sync();
         blk.each([&](u32 t) {
-            if (t < half && t + half < n) add_full(row[t], row[t + half]);
+            if (t < half && t + half < n) add_full(row[t * u64(stride)], row[(t + half) * u64(stride)]);
         });
     }
-    blk.each([&](u32 t) {
-        if (t == 0) out[blk.index()] = row[0];
-    });
+    blk.sync();
+}
+// The slices of long buckets, 1024 to one, shared out among the grid's blocks.
+template <class F>
+PS_FN void fold_longer(const Block& blk, Xyzz<F>* partial, const Slices& slices, const u32* longer,
+                       const u32* counters) {
+    u32 turn = 0;
+    PS_ROLLED
+    for (u32 i = 0; i < counters[1]; i++) {
+        const u32 first = slices.first(longer[i]), count = slices.of(longer[i]);
+        PS_ROLLED
+        for (u32 k = 0; k < count; k += LONG_EACH) {
+            if (turn == blk.index())
+                fold_row(blk, partial + first + k, 1, count - k < LONG_EACH ? count - k : LONG_EACH);
+            turn = turn + 1 == blk.grid() ? 0 : turn + 1;
+        }
+    }
+}
+// The rest of them: a long bucket += its sums, one bucket a block at a time.
+template <class F>
+PS_FN void merge_longer(const Block& blk, Xyzz<F>* buckets, Xyzz<F>* partial, const Slices& slices, const u32* longer,
+                        const u32* counters) {
+    PS_ROLLED
+    for (u32 i = blk.index(); i < counters[1]; i += blk.grid()) {
+        const u32 b = longer[i];
+        Xyzz<F>* row = partial + slices.first(b);
+        fold_row(blk, row, LONG_EACH, (slices.of(b) + LONG_EACH - 1) / LONG_EACH);
+        blk.each([&](u32 t) {
+            if (t == 0) add_full(buckets[b], row[0]);
+        });
+        blk.sync();
+    }
 }
 
 // out[i] = in[i] in affine coordinates; i < n.

@@ -21,6 +21,8 @@ using u64 = unsigned long long;
 #define PS_TABLE static __device__ constexpr
 #define PS_UNROLL _Pragma("unroll")
 #define PS_ROLLED _Pragma("unroll 1")
+#define PS_UNROLL_BY(n) PS_PRAGMA(unroll n)
+#define PS_PRAGMA(text) _Pragma(#text)
 #define PS_CHECK(condition) ((void)0)
 // A structure passed to a kernel by value and read in place, without a copy on the stack.
 #define PS_PARAMETER const __grid_constant__
@@ -33,6 +35,7 @@ using u64 = unsigned long long;
 #define PS_TABLE static constexpr
 #define PS_UNROLL
 #define PS_ROLLED
+#define PS_UNROLL_BY(n)
 #define PS_PARAMETER const
 #define PS_ALIGNED
 // An invariant of the arithmetic: checked in every host build, free on the device.
@@ -50,6 +53,8 @@ template <class T> struct Shared {
     T* base;
     PS_FN T get(u32, u32 i) const { return base[i]; }
     PS_FN void set(u32, u32 i, const T& v) const { base[i] = v; }
+    // Adds v atomically and returns what was there: other threads may do the same before the next barrier.
+    PS_FN T add(u32, u32 i, T v) const { return atomicAdd(base + i, v); }
 };
 
 extern __shared__ uint4 ps_dynamic_shared[];

@@ -29,6 +29,9 @@ const HEADERS: &[Source] = &[
     source!("ntt_columns.cuh"),
     source!("scan.cuh"),
     source!("msm.cuh"),
+    source!("msm_lists.cuh"),
+    source!("msm_tree.cuh"),
+    source!("msm_quads.cuh"),
 ];
 
 /// A group of kernels that is compiled and loaded as one module.
@@ -43,6 +46,8 @@ pub enum Family {
     Ntt,
     /// Digits of scalars, and their sort into buckets.
     MsmSort,
+    /// Lists of references that shrink from level to level.
+    MsmLists,
     /// Bucket sums and reduction over G1.
     MsmG1,
     /// Bucket sums and reduction over G2.
@@ -53,11 +58,20 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: &'static [Self] =
-        &[Self::Field, Self::Curve, Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2, Self::FixedBase];
+    pub const ALL: &'static [Self] = &[
+        Self::Field,
+        Self::Curve,
+        Self::Ntt,
+        Self::MsmSort,
+        Self::MsmLists,
+        Self::MsmG1,
+        Self::MsmG2,
+        Self::FixedBase,
+    ];
 
     /// Those that a proof needs.
-    pub const PROVING: &'static [Self] = &[Self::Ntt, Self::MsmSort, Self::MsmG1, Self::MsmG2];
+    pub const PROVING: &'static [Self] =
+        &[Self::Ntt, Self::MsmSort, Self::MsmLists, Self::MsmG1, Self::MsmG2];
 
     /// The name used in files and on the command line.
     #[must_use]
@@ -67,6 +81,7 @@ impl Family {
             Self::Curve => "curve",
             Self::Ntt => "ntt",
             Self::MsmSort => "msm_sort",
+            Self::MsmLists => "msm_lists",
             Self::MsmG1 => "msm_g1",
             Self::MsmG2 => "msm_g2",
             Self::FixedBase => "fixed_base",
@@ -81,6 +96,7 @@ impl Family {
             Self::Curve => source!("curve.cu"),
             Self::Ntt => source!("ntt.cu"),
             Self::MsmSort => source!("msm_sort.cu"),
+            Self::MsmLists => source!("msm_lists.cu"),
             Self::MsmG1 => source!("msm_g1.cu"),
             Self::MsmG2 => source!("msm_g2.cu"),
             Self::FixedBase => source!("fixed_base.cu"),

@@ -91,7 +91,7 @@ impl Launch {
 }
 
 /// Hands out places in one block of memory, device or host: addresses are computed, never followed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Cursor {
     base: *mut u8,
     used: u64,
@@ -107,6 +107,11 @@ impl Cursor {
         let at = self.base.wrapping_byte_add(usize::try_from(self.used).unwrap_or(usize::MAX));
         self.used += bytes.next_multiple_of(32);
         at.cast()
+    }
+
+    /// Goes on no earlier than where `other` is.
+    pub(crate) fn reach(&mut self, other: &Self) {
+        self.used = self.used.max(other.used);
     }
 
     pub(crate) fn used(&self) -> u64 {

@@ -1,9 +1,14 @@
-//! Which launches make a multi-scalar multiplication: the host side of `cuda/msm_sort.cu` and `cuda/msm.cuh`.
+//! Which launches make a multi-scalar multiplication: the host side of `cuda/msm*`.
 //!
-//! Σ sᵢ·Pᵢ by Pippenger's method: the scalars' signed digits are sorted into buckets, window by window; buckets are
-//! summed in levels of slices, so that every thread has the same work whatever the scalars; running sums reduce the
-//! buckets to one point per window. What is left, Σ 2^offset·window, is the caller's: some 256 doublings on the host, by
-//! [`Plan::fold`].
+//! Σ sᵢ·Pᵢ by Pippenger's method: the scalars' signed digits are sorted into buckets, window by window; the points of
+//! each bucket are added up; the buckets are reduced to one or two points a window. What is left,
+//! Σ 2^offset·point, is the caller's: some 256 doublings on the host, by [`Plan::fold`].
+//!
+//! There are two ways to add up buckets, in both of which every thread has the same work whatever the scalars. The
+//! *tree* adds points in affine coordinates, in pairs, level by level, an inversion shared by thousands: 1,671
+//! multiplications an addition in G1 and some 130 bytes of scratch an entry (a digit that is not zero). *Slices* are
+//! added in XYZZ coordinates: 2,606 multiplications and 12 bytes, and fewer launches. A [`Plan`] takes slices for small
+//! sums and where scratch is short.
 //!
 //! Nothing here touches a device. A [`Plan`] fixes the windows and says how much scratch they need, and returns
 //! launches that are the same on a device and on the host build. Bucket sums persist from one
@@ -11,13 +16,20 @@
 //! zeros, ones and others become integers on the device: [`ranks()`] once a batch, [`expand()`] for each chunk.
 
 mod expand;
+mod reduce;
 mod results;
+mod slices;
+mod sort;
+mod tree;
 
 pub use expand::{expand, expand_scratch_bytes, ranks};
 
 use std::ops::Range;
 
-use crate::{Args, Argument, Launch, launch::Cursor, ntt::Fr};
+use crate::{Args, Launch, launch::Cursor, ntt::Fr};
+use slices::Slices;
+use sort::{Digits, Sort};
+use tree::Tree;
 
 /// The group that points are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +63,11 @@ impl Curve {
             Self::G1 => 144,
             Self::G2 => 288,
         }
+    }
+
+    /// The bytes of a coordinate.
+    const fn field_bytes(self) -> u64 {
+        self.xyzz_bytes() / 4
     }
 
     pub(crate) const fn name(self, g1: &'static str, g2: &'static str) -> &'static str {
@@ -97,45 +114,51 @@ pub struct Plan {
     chunk: u64,
     width: u32,
     group: u32,
+    tree: bool,
+    halves: bool,
 }
 
-/// Terms of a slice: what one thread adds in a level.
-const SLICE: u32 = 32;
+/// So many buckets of a tree are not worth the latency of row and column sums.
+const FEW: u64 = 60_000;
 /// Values that a block scans.
 const SCAN_BLOCK: u64 = 2048;
 
-/// `MsmDigits` of cuda/msm_sort.cu.
+/// The buckets of consecutive windows, one window after another, and at the end that of the ones.
 #[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Digits {
-    scalars: *const Fr,
-    n: u64,
-    half: [u32; 8],
-    width: u32,
-    wide: u32,
+struct Group {
     first: u32,
     windows: u32,
-    ones: u32,
-    integers: u32,
+    /// Windows of the full width; they come first.
+    wide: u32,
+    width: u32,
+    /// The last windows: the group that has the bucket of the ones.
+    collects: bool,
 }
 
-// SAFETY: `repr(C)`, the layout of `MsmDigits`.
-unsafe impl Argument for Digits {}
+impl Group {
+    fn narrow(self) -> u32 {
+        self.windows - self.wide
+    }
 
-/// Scratch, by use.
-struct Scratch {
-    counts: *mut u32,
-    ends: *mut u32,
-    starts: [*mut u32; 2],
-    totals: *mut u32,
-    entries: *mut u32,
-    buckets: *mut u8,
-    partial: [*mut u8; 2],
-    chunks: *mut u8,
+    /// Buckets of the windows.
+    fn buckets(self) -> u64 {
+        u64::from(self.windows + self.wide) << (self.width - 2)
+    }
+
+    /// All buckets.
+    fn lists(self) -> u64 {
+        self.buckets() + u64::from(self.collects)
+    }
+}
+
+/// The way in which buckets are added up.
+enum Way {
+    Tree(Tree),
+    Slices(Slices),
 }
 
 impl Plan {
-    /// For chunks of up to `chunk` terms (below 2^31), with the window that suits their number.
+    /// For chunks of up to `chunk` terms (below 2^30), with the window and the way that suit their number.
     #[must_use]
     pub fn new(curve: Curve, chunk: u64) -> Self {
         let log = 64 - chunk.max(1).leading_zeros();
@@ -143,27 +166,90 @@ impl Plan {
             0..=9 => 7,
             10..=12 => 8,
             13..=15 => 10,
-            16..=17 => 12,
+            16..=17 => 11,
             18..=19 => 14,
             20..=21 => 16,
-            22..=23 => 17,
-            24..=25 => 19,
-            _ => 20,
+            22..=23 => 18,
+            24..=25 => 20,
+            _ => 22,
         };
-        Self::with_width(curve, chunk, width)
+        let tree = match curve {
+            Curve::G1 => chunk > 3 << 16,
+            Curve::G2 => chunk > 3 << 14,
+        };
+        Self::with_width(curve, chunk, width).with_tree(tree)
     }
 
-    /// With windows of `width` bits (5 to 22; brought into that range), all in one group.
+    /// With windows of at most `width` bits (5 to 22; brought into that range), all in one group, added up in slices.
     #[must_use]
     pub fn with_width(curve: Curve, chunk: u64, width: u32) -> Self {
-        let width = width.clamp(5, 22);
-        Self { curve, chunk: chunk.min((1 << 31) - 1), width, group: 256u32.div_ceil(width) }
+        let group = 256u32.div_ceil(width.clamp(5, 22));
+        Self {
+            curve,
+            chunk: chunk.min((1 << 30) - 1),
+            width: 256u32.div_ceil(group),
+            group,
+            tree: false,
+            halves: false,
+        }
     }
 
-    /// With at most `group` windows at a time: less scratch, the scalars read once a group.
+    /// With the buckets of at most `group` windows added up at a time: less scratch, the scalars read once a group.
     #[must_use]
     pub fn with_group(self, group: u32) -> Self {
         Self { group: group.clamp(1, self.window_count()), ..self }
+    }
+
+    /// With buckets added up as a tree, or in slices.
+    #[must_use]
+    pub fn with_tree(self, tree: bool) -> Self {
+        Self { tree, ..self }.with_halving(self.all().buckets() > FEW)
+    }
+
+    /// With a tree's buckets reduced to row and column sums first, which leave two results a window, or at once. By itself
+    /// a plan does what is faster.
+    #[must_use]
+    pub fn with_halving(self, halves: bool) -> Self {
+        Self { halves: halves && self.tree, ..self }
+    }
+
+    /// The fastest variant whose scratch is at most `bytes`: fewer windows at a time, of equal number, then slices, then
+    /// narrower windows. Where none is, the smallest that was tried.
+    #[must_use]
+    pub fn within(self, bytes: u64) -> Self {
+        let narrower = (8..self.width).rev().step_by(2).map(|w| Self::with_width(self.curve, self.chunk, w));
+        let widths = std::iter::once(self).chain(narrower.map(|plan| plan.with_tree(self.tree)));
+        let variants = widths.flat_map(|plan| [plan, plan.with_tree(false)]).flat_map(|plan| {
+            let all = plan.window_count();
+            (1..=all).map(move |groups| plan.with_group(all.div_ceil(groups)))
+        });
+        let mut smallest = self;
+        for plan in variants.filter(Self::indices_fit) {
+            if plan.scratch_bytes() <= bytes {
+                return plan;
+            }
+            if plan.scratch_bytes() < smallest.scratch_bytes() {
+                smallest = plan;
+            }
+        }
+        smallest
+    }
+
+    /// The curve.
+    #[must_use]
+    pub const fn curve(&self) -> Curve {
+        self.curve
+    }
+
+    /// Whether buckets are added up as a tree.
+    #[must_use]
+    pub const fn is_tree(&self) -> bool {
+        self.tree
+    }
+
+    /// Whether points of the tree can be told apart in 30 bits.
+    fn indices_fit(&self) -> bool {
+        !self.tree || tree::points(&self.all(), &self.largest(), self.chunk) < 1 << 30
     }
 
     fn window_count(&self) -> u32 {
@@ -191,53 +277,49 @@ impl Plan {
             .collect()
     }
 
-    /// The groups of windows, in order.
+    /// Ranges of windows that a caller handles one after another, each from [`Plan::clear`] to [`Plan::reduce`]: all.
     #[must_use]
     pub fn groups(&self) -> Vec<Range<u32>> {
-        let all = self.window_count();
-        (0..all).step_by(self.group as usize).map(|first| first..(first + self.group).min(all)).collect()
+        std::iter::once(0..self.window_count()).collect()
     }
 
-    /// Points of the result: one a window and the sum of the ones at the end, in XYZZ coordinates.
+    /// Points of the result, in XYZZ coordinates: one or two a window, and the sum of the ones at the end.
     #[must_use]
     pub fn results(&self) -> u64 {
-        u64::from(self.window_count()) + 1
+        u64::from(self.window_count()) * if self.halves { 2 } else { 1 } + 1
     }
 
-    fn buckets_per_window(&self) -> u64 {
-        1 << (self.width - 1)
+    fn group(&self, first: u32, count: u32) -> Group {
+        let all = self.window_count();
+        let windows = count.min(all - first);
+        let wide = self.wide().saturating_sub(first).min(windows);
+        Group { first, windows, wide, width: self.width, collects: first + windows == all }
     }
 
-    /// Buckets of the largest group, the one of the ones included.
-    fn buckets(&self) -> u64 {
-        u64::from(self.group) * self.buckets_per_window() + 1
+    /// All windows.
+    fn all(&self) -> Group {
+        self.group(0, self.window_count())
     }
 
-    /// Buckets that one thread reduces.
-    fn reduced_each(&self) -> u64 {
-        self.buckets_per_window().min(32)
+    /// The windows whose buckets are added up at a time.
+    fn parts(&self) -> impl Iterator<Item = Group> {
+        let plan = *self;
+        (0..self.window_count()).step_by(self.group as usize).map(move |first| plan.group(first, plan.group))
     }
 
-    fn layout(&self, base: *mut u8) -> (Scratch, u64) {
-        let (buckets, point) = (self.buckets(), self.curve.xyzz_bytes());
-        let entries = self.chunk * u64::from(self.group);
-        // Every bucket has at most one slice that is not full.
-        let slices = entries / u64::from(SLICE) + buckets;
-        let later = slices / u64::from(SLICE) + buckets;
+    /// A group of the most windows and buckets.
+    fn largest(&self) -> Group {
+        Group { collects: true, ..self.group(0, self.group) }
+    }
+
+    fn layout(&self, base: *mut u8) -> (Way, u64) {
         let mut c = Cursor::new(base);
-        let scratch = Scratch {
-            counts: c.take(4 * buckets),
-            ends: c.take(4 * (buckets + 1)),
-            starts: [c.take(4 * (buckets + 1)), c.take(4 * (buckets + 1))],
-            totals: c.take(4 * scan_totals(buckets + 1)),
-            entries: c.take(4 * entries),
-            buckets: c.take(point * buckets),
-            partial: [c.take(point * slices), c.take(point * later)],
-            chunks: c
-                .take(2 * point * u64::from(self.group) * (self.buckets_per_window() / self.reduced_each())),
+        let way = if self.tree {
+            Way::Tree(Tree::new(self, &mut c))
+        } else {
+            Way::Slices(Slices::new(self, &mut c))
         };
-        let bytes = c.used();
-        (scratch, bytes)
+        (way, c.used())
     }
 
     /// The bytes of scratch, which must be aligned to 32.
@@ -249,17 +331,20 @@ impl Plan {
     /// Empties the buckets.
     #[must_use]
     pub fn clear(&self, scratch: *mut u8) -> Vec<Launch> {
-        let s = self.layout(scratch).0;
-        vec![clear(s.buckets.cast(), self.curve.xyzz_bytes() / 4 * self.buckets())]
+        let lists = self.all().lists();
+        match self.layout(scratch).0 {
+            Way::Tree(tree) => tree.clear(lists),
+            Way::Slices(slices) => slices.clear(lists),
+        }
     }
 
-    /// Adds Σ sᵢ·Pᵢ over one chunk of `n` terms, `n` at most the plan's, to the buckets of a group. Scalars have the
-    /// given form; bases are affine, (0, 0) for infinity. Ones are added in the first group.
+    /// Adds Σ sᵢ·Pᵢ over one chunk of `n` terms, `n` at most the plan's, to the buckets. Scalars have the given form;
+    /// bases are affine, (0, 0) for infinity.
     #[must_use]
     #[allow(clippy::too_many_arguments)]
     pub fn accumulate(
         &self,
-        group: &Range<u32>,
+        _: &Range<u32>,
         ones: Ones,
         form: Form,
         scalars: *const Fr,
@@ -267,112 +352,63 @@ impl Plan {
         n: u64,
         scratch: *mut u8,
     ) -> Vec<Launch> {
-        let n = n.min(self.chunk);
-        let s = self.layout(scratch).0;
-        let windows = group.end - group.start;
-        let buckets = u64::from(windows) * self.buckets_per_window() + 1;
-        let mut half = [0u32; 8];
-        for w in self.windows() {
-            let bit = w.offset + w.bits - 1;
-            half[(bit / 32) as usize] |= 1 << (bit % 32);
-        }
-        let ones = match ones {
-            Ones::Digits => 0,
-            Ones::Apart => 1,
-            Ones::ApartWithMinusOne => 2,
-        };
-        let digits = Digits {
-            scalars,
-            n,
-            half,
-            width: self.width,
-            wide: self.wide(),
-            first: group.start,
-            windows,
-            ones,
-            integers: u32::from(form == Form::Integers),
-        };
-        let each = |kernel, args| Launch::elementwise(kernel, n, 256, args);
-        let over = |kernel, args| Launch::elementwise(kernel, buckets + 1, 256, args);
-
-        let mut launches = vec![clear(s.counts, buckets)];
-        launches.push(each("msm_count", Args::new().with(digits).with(s.counts)));
-        let slices = |at: *mut u32, size: u32| {
-            over("msm_slices", Args::new().with(at).with(s.counts.cast_const()).with(size).with(buckets))
-        };
-        launches.push(slices(s.ends, 1));
-        scan(s.ends, s.totals, buckets + 1, &mut launches);
-        launches.push(each("msm_scatter", Args::new().with(digits).with(s.ends).with(s.entries)));
-
-        let (mut longest, mut terms) = (n, n * u64::from(windows));
-        let mut level = 0;
-        while longest > 0 {
-            let starts = s.starts[level % 2];
-            launches.push(slices(starts, SLICE));
-            scan(starts, s.totals, buckets + 1, &mut launches);
-            let slices = terms / u64::from(SLICE) + buckets;
-            let args = Args::new().with(s.buckets).with(s.partial[level % 2]);
-            let (kernel, args) = if level == 0 {
-                let args = args.with(bases).with(s.entries.cast_const()).with(s.ends.cast_const());
-                (self.curve.name("g1_sum_entries", "g2_sum_entries"), args)
-            } else {
-                let before = (level + 1) % 2;
-                let args = args.with(s.partial[before].cast_const()).with(s.starts[before].cast_const());
-                (self.curve.name("g1_sum_partials", "g2_sum_partials"), args)
-            };
-            let args = args.with(s.counts.cast_const()).with(starts.cast_const());
-            // A bucket count fits 32 bits: at most 52 windows of 2^21 buckets are less.
-            let args = args.with(u32::try_from(buckets).unwrap_or(u32::MAX)).with(SLICE);
-            launches.push(Launch::elementwise(kernel, slices, 128, args));
-            if longest <= u64::from(SLICE) {
-                break;
-            }
-            launches.push(over("msm_next_counts", Args::new().with(s.counts).with(SLICE).with(buckets)));
-            longest = longest.div_ceil(u64::from(SLICE));
-            terms = slices;
-            level += 1;
-        }
-        launches
+        self.chunk((ones, form, scalars, n), bases, scratch, false)
     }
 
-    /// Reduces the buckets of a group to the points of its windows, in their places of `results`; with the first
-    /// group, the sum of the ones too.
+    /// [`Plan::clear`] and [`Plan::accumulate`] in one, which is faster: for the first chunk.
     #[must_use]
-    pub fn reduce(&self, group: &Range<u32>, scratch: *mut u8, results: *mut u8) -> Vec<Launch> {
-        let s = self.layout(scratch).0;
-        let windows = group.end - group.start;
-        let (each, point) = (self.reduced_each(), self.curve.xyzz_bytes());
-        let chunks = u32::try_from(self.buckets_per_window() / each).unwrap_or(u32::MAX);
-        let each = u32::try_from(each).unwrap_or(u32::MAX);
-        let at = |base: *mut u8, index: u64| {
-            base.wrapping_byte_add(usize::try_from(index * point).unwrap_or(usize::MAX))
-        };
-        let fold = |to: *mut u8, from: *mut u8, n: u32, rows: u32| Launch {
-            kernel: self.curve.name("g1_fold_rows", "g2_fold_rows"),
-            grid: (rows, 1),
-            block: 128,
-            shared_bytes: 0,
-            args: Args::new().with(to).with(from).with(n),
-        };
-        let args =
-            Args::new().with(s.chunks).with(s.buckets.cast_const()).with(each).with(chunks).with(windows);
-        let mut launches = vec![
-            Launch::elementwise(
-                self.curve.name("g1_reduce_chunks", "g2_reduce_chunks"),
-                u64::from(chunks) * u64::from(windows),
-                128,
-                args,
-            ),
-            fold(at(results, u64::from(group.start)), s.chunks, chunks, windows),
-        ];
-        if group.start == 0 {
-            let ones = at(s.buckets, u64::from(windows) * self.buckets_per_window());
-            launches.push(fold(at(results, self.results() - 1), ones, 1, 1));
+    #[allow(clippy::too_many_arguments)]
+    pub fn begin(
+        &self,
+        _: &Range<u32>,
+        ones: Ones,
+        form: Form,
+        scalars: *const Fr,
+        bases: *const u8,
+        n: u64,
+        scratch: *mut u8,
+    ) -> Vec<Launch> {
+        self.chunk((ones, form, scalars, n), bases, scratch, true)
+    }
+
+    fn chunk(
+        &self,
+        (ones, form, scalars, n): (Ones, Form, *const Fr, u64),
+        bases: *const u8,
+        scratch: *mut u8,
+        begins: bool,
+    ) -> Vec<Launch> {
+        let n = n.min(self.chunk);
+        let way = self.layout(scratch).0;
+        let mut launches = Vec::new();
+        if let (Way::Slices(slices), true) = (&way, begins) {
+            launches = slices.clear(self.all().lists());
+        }
+        // The first bucket of a part, among all.
+        let mut first = 0;
+        for group in self.parts() {
+            let digits = Digits::new(self, &group, ones, form, scalars, n);
+            match &way {
+                Way::Tree(tree) => tree.accumulate(&group, first, &digits, bases, begins, &mut launches),
+                Way::Slices(slices) => slices.accumulate(&group, first, &digits, bases, &mut launches),
+            }
+            first += group.buckets();
         }
         launches
     }
 
-    /// All of it for one chunk: [`Plan::clear`], [`Plan::accumulate`] and [`Plan::reduce`], group by group.
+    /// Reduces the buckets to the points of the windows and the sum of the ones.
+    #[must_use]
+    pub fn reduce(&self, _: &Range<u32>, scratch: *mut u8, results: *mut u8) -> Vec<Launch> {
+        let mut launches = Vec::new();
+        match self.layout(scratch).0 {
+            Way::Tree(tree) => tree.reduce(&self.all(), results, &mut launches),
+            Way::Slices(slices) => slices.reduce(&self.all(), results, &mut launches),
+        }
+        launches
+    }
+
+    /// All of it for one chunk: [`Plan::begin`] and [`Plan::reduce`], group by group.
     #[must_use]
     #[allow(clippy::too_many_arguments)]
     pub fn launches(
@@ -388,13 +424,27 @@ impl Plan {
         self.groups()
             .iter()
             .flat_map(|group| {
-                let mut launches = self.clear(scratch);
-                launches.extend(self.accumulate(group, ones, form, scalars, bases, n, scratch));
+                let mut launches = self.begin(group, ones, form, scalars, bases, n, scratch);
                 launches.extend(self.reduce(group, scratch, results));
                 launches
             })
             .collect()
     }
+}
+
+/// An address `index` elements of `size` bytes further on.
+fn at<T>(base: *mut T, index: u64, size: u64) -> *mut T {
+    base.wrapping_byte_add(usize::try_from(index * size).unwrap_or(usize::MAX))
+}
+
+/// Counts of lists, entries and points stay below 2^31.
+fn narrow(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// `blocks` blocks of `block` threads with `shared_bytes` of shared memory.
+fn blocks(kernel: &'static str, blocks: u64, block: u32, shared_bytes: u32, args: Args) -> Launch {
+    Launch { kernel, grid: (narrow(blocks.max(1)), 1), block, shared_bytes, args }
 }
 
 fn clear(at: *mut u32, words: u64) -> Launch {

@@ -67,10 +67,23 @@ macro_rules! msm {
                 (scratch.as_mut_ptr().cast(), results.as_mut_ptr().cast());
             for group in plan.groups() {
                 run(&plan.clear(scratch), order);
-                for at in (0..scalars.len()).step_by(chunk.max(1)) {
+                let mut chunks = (0..scalars.len().max(1)).step_by(chunk.max(1));
+                // Every other one begins with empty buckets.
+                let first = chunks.next().filter(|_| scalars.len() % 4 < 2);
+                if first.is_none() {
+                    run(&plan.clear(scratch), order);
+                    chunks = (0..scalars.len()).step_by(chunk.max(1));
+                }
+                for at in first.into_iter().chain(chunks) {
                     let end = (at + chunk).min(scalars.len());
-                    let (s, b) = (scalars[at..end].as_ptr(), bases[at..end].as_ptr().cast());
-                    run(&plan.accumulate(&group, ones, form, s, b, (end - at) as u64, scratch), order);
+                    let (s, b, n) =
+                        (scalars[at..end].as_ptr(), bases[at..end].as_ptr().cast(), (end - at) as u64);
+                    let launches = if at == 0 && first.is_some() {
+                        plan.begin(&group, ones, form, s, b, n, scratch)
+                    } else {
+                        plan.accumulate(&group, ones, form, s, b, n, scratch)
+                    };
+                    run(&launches, order);
                 }
                 run(&plan.reduce(&group, scratch, out), order);
             }
@@ -129,7 +142,7 @@ fn m2_sizes() {
     let sizes = (0..=70).step_by(3).chain([1, 2, 31, 32, 33, 34, 64, 65, 600, 1023, 1024, 1025, 1100]);
     for (i, n) in sizes.enumerate() {
         let order = [Order::Forwards, Order::Backwards, Order::Shuffled(i as u64)][i % 3];
-        let plan = Plan::new(Curve::G1, n as u64);
+        let plan = Plan::new(Curve::G1, n as u64).with_tree(n % 3 != 0).with_halving(n % 2 == 0);
         assert_eq!(msm_g1(&plan, &bases[..n], &scalars[..n], Ones::Apart, n, order), sums[n], "{n} terms");
     }
 }
@@ -152,7 +165,9 @@ fn m3_edge_scalars_and_points() {
     let mixed: Vec<G1Affine> = (0..n).map(|i| [g, different[i], -g, G1Affine::identity()][i % 4]).collect();
     for (i, bases) in [different, equal, opposite, infinite, mixed].iter().enumerate() {
         for (j, ones) in [Ones::Digits, Ones::Apart, Ones::ApartWithMinusOne].into_iter().enumerate() {
-            let plan = Plan::with_width(Curve::G1, n as u64, 5 + (i + 3 * j) as u32 % 8);
+            let plan = Plan::with_width(Curve::G1, n as u64, 5 + (i + 3 * j) as u32 % 8)
+                .with_tree((i + j) % 2 == 0)
+                .with_halving(j % 2 == 0);
             let order = [Order::Forwards, Order::Backwards, Order::Shuffled(1)][(i + j) % 3];
             assert_eq!(
                 msm_g1(&plan, bases, &scalars, ones, n, order),
@@ -163,25 +178,65 @@ fn m3_edge_scalars_and_points() {
     }
 }
 
-/// One huge bucket a window: all scalars equal, and all points too. 1100 terms take three levels of slices.
+/// One huge bucket a window: all scalars equal, and all points too. What the levels of a tree and the slices of one
+/// thread leave goes to blocks.
 #[test]
 fn m3_one_huge_bucket() {
     let n = 1100;
     let bases = walk(n, 4);
     let k = random_scalar(9);
     let sum = bases.iter().fold(G1Projective::identity(), |s, p| s + p);
-    let plan = Plan::with_width(Curve::G1, n as u64, 8);
-    assert_eq!(msm_g1(&plan, &bases, &vec![k; n], Ones::Apart, n, Order::Shuffled(2)), sum * k);
-    assert_eq!(msm_g1(&plan, &bases, &vec![Scalar::ONE; n], Ones::Apart, n, Order::Forwards), sum);
-    assert_eq!(
-        msm_g1(&plan, &bases, &vec![-Scalar::ONE; n], Ones::ApartWithMinusOne, n, Order::Backwards),
-        -sum
-    );
-    let g = vec![bases[7]; n];
-    assert_eq!(
-        msm_g1(&plan, &g, &vec![k; n], Ones::Apart, n, Order::Forwards),
-        bases[7] * k * Scalar::from(n as u64)
-    );
+    for tree in [false, true] {
+        let plan = Plan::with_width(Curve::G1, n as u64, 8).with_tree(tree);
+        assert_eq!(msm_g1(&plan, &bases, &vec![k; n], Ones::Apart, n, Order::Shuffled(2)), sum * k);
+        assert_eq!(msm_g1(&plan, &bases, &vec![Scalar::ONE; n], Ones::Apart, n, Order::Forwards), sum);
+        assert_eq!(
+            msm_g1(&plan, &bases, &vec![-Scalar::ONE; n], Ones::ApartWithMinusOne, n, Order::Backwards),
+            -sum
+        );
+        let g = vec![bases[7]; n];
+        assert_eq!(
+            msm_g1(&plan, &g, &vec![k; n], Ones::Apart, n, Order::Forwards),
+            bases[7] * k * Scalar::from(n as u64)
+        );
+    }
+}
+
+/// So many equal scalars that the pairs of a level, and the slices of a bucket, are shared out among blocks.
+#[test]
+fn m3_crowded_buckets() {
+    let (n, period) = (40_000, 50);
+    let some = walk(period, 8);
+    let bases: Vec<G1Affine> = (0..n).map(|i| some[i % period]).collect();
+    let sum = some.iter().fold(G1Projective::identity(), |s, p| s + p) * Scalar::from((n / period) as u64);
+    for (tree, order) in [(false, Order::Backwards), (true, Order::Shuffled(3))] {
+        let plan = Plan::with_width(Curve::G1, n as u64, 10).with_tree(tree);
+        let scalars = vec![Scalar::from(3); n];
+        let expected = sum * Scalar::from(3);
+        assert_eq!(msm_g1(&plan, &bases, &scalars, Ones::Apart, n, order), expected, "tree {tree}");
+    }
+}
+
+/// A plan within a limit of scratch takes fewer windows at a time, then slices, and never more than it must.
+#[test]
+fn l10_scratch_stays_within_its_limit() {
+    for curve in [Curve::G1, Curve::G2] {
+        for log in [10, 16, 20, 24, 26] {
+            let plan = Plan::new(curve, 1 << log);
+            let mut last = u64::MAX;
+            for shift in 0..8 {
+                let limit = plan.scratch_bytes() >> shift;
+                let bytes = plan.within(limit).scratch_bytes();
+                // Where nothing fits, what is least.
+                assert!(bytes <= limit || bytes == plan.within(0).scratch_bytes(), "{plan:?} {shift}");
+                assert!(bytes <= last);
+                last = bytes;
+            }
+            assert_eq!(plan.within(u64::MAX), plan, "no limit");
+        }
+    }
+    let limited = Plan::new(Curve::G1, 1 << 24).within(3_000_000_000);
+    assert!(limited.is_tree() && limited.scratch_bytes() <= 3_000_000_000);
 }
 
 /// Every window width that a plan may have recomposes the edges of the scalars.
@@ -197,7 +252,8 @@ fn m4_every_window() {
     let bases = walk(scalars.len(), 5);
     let expected = naive(&bases, &scalars);
     for width in 5..=13 {
-        let plan = Plan::with_width(Curve::G1, scalars.len() as u64, width);
+        let plan = Plan::with_width(Curve::G1, scalars.len() as u64, width).with_tree(width % 3 != 0);
+        let plan = plan.with_halving(width % 2 == 0);
         let windows = plan.windows();
         assert_eq!(windows.iter().map(|w| w.bits).sum::<u32>(), 256);
         assert!(windows.iter().all(|w| w.bits == width || w.bits == width - 1));
@@ -223,11 +279,13 @@ fn m5_ones_chunks_and_groups() {
             .map(|k| if k * 37 % 100 < percent { Scalar::ONE } else { random_scalar(k as u64) })
             .collect();
         let expected = naive(&bases, &scalars);
-        for (chunk, group) in [(n, 99), (n, 5), (64, 99), (40, 7)] {
-            let plan = Plan::with_width(Curve::G1, chunk as u64, 7).with_group(group);
+        let cuts = [(n, 99, true), (n, 5, true), (64, 99, false), (40, 7, true), (40, 11, false)];
+        for (chunk, group, tree) in cuts {
+            let plan = Plan::with_width(Curve::G1, chunk as u64, 7).with_group(group).with_tree(tree);
+            let plan = plan.with_halving(i % 2 == 0);
             let ones = if i % 2 == 0 { Ones::Apart } else { Ones::ApartWithMinusOne };
             let sum = msm_g1(&plan, &bases, &scalars, ones, chunk, Order::Shuffled(chunk as u64));
-            assert_eq!(sum, expected, "{percent} % ones, chunks of {chunk}, groups of {group}");
+            assert_eq!(sum, expected, "{percent} % ones, chunks of {chunk}, groups of {group}, tree {tree}");
         }
     }
 }
@@ -236,9 +294,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn m6_g1_any_terms(terms in prop::collection::vec((g1_point(), lazy_fr()), 0..90), width in 5u32..9, order in order()) {
+    fn m6_g1_any_terms(terms in prop::collection::vec((g1_point(), lazy_fr()), 0..90), width in 5u32..9, tree: bool, order in order()) {
         let (bases, scalars): (Vec<G1Affine>, Vec<Scalar>) = terms.into_iter().map(|(p, s)| (p, scalar(s))).unzip();
-        let plan = Plan::with_width(Curve::G1, bases.len() as u64, width);
+        let plan = Plan::with_width(Curve::G1, bases.len() as u64, width).with_tree(tree);
+        let plan = plan.with_halving(bases.len() % 2 == 0);
         let sum = msm_g1(&plan, &bases, &scalars, Ones::ApartWithMinusOne, bases.len(), order);
         prop_assert_eq!(sum, naive(&bases, &scalars));
     }
@@ -247,9 +306,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
-    fn m6_g2_any_terms(terms in prop::collection::vec((g2_point(), lazy_fr()), 0..50), width in 5u32..8, order in order()) {
+    fn m6_g2_any_terms(terms in prop::collection::vec((g2_point(), lazy_fr()), 0..50), width in 5u32..8, tree: bool, order in order()) {
         let (bases, scalars): (Vec<G2Affine>, Vec<Scalar>) = terms.into_iter().map(|(p, s)| (p, scalar(s))).unzip();
-        let plan = Plan::with_width(Curve::G2, bases.len() as u64, width);
+        let plan = Plan::with_width(Curve::G2, bases.len() as u64, width).with_tree(tree);
+        let plan = plan.with_halving(bases.len() % 2 == 0);
         let sum = msm_g2(&plan, &bases, &scalars, Ones::Apart, bases.len(), order);
         let expected = bases.iter().zip(&scalars).fold(G2Projective::identity(), |s, (b, k)| s + b * k);
         prop_assert_eq!(sum, expected);

@@ -32,7 +32,7 @@ unsafe impl Msm for Cuda {
     }
 
     fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes {
-        Scratch::new::<A>(plan, std::ptr::null_mut()).bytes
+        Scratch::new::<A>(self, plan, std::ptr::null_mut()).bytes
     }
 
     fn partials<A: Affine>(&self) -> usize {
@@ -41,7 +41,7 @@ unsafe impl Msm for Cuda {
 
     fn fold<A: Affine>(&self, plan: &Plan, partials: &[A::Curve]) -> A::Curve {
         let double = |point: A::Curve| point.double();
-        passes::<A>(plan).fold(partials, A::Curve::identity(), double, |sum, point| sum + point)
+        passes::<A>(self, plan).fold(partials, A::Curve::identity(), double, |sum, point| sum + point)
     }
 
     /// Locking pays from the second use on: 50 ms a GiB, once, against 80 ms a GiB at each use, by which copies through the
@@ -51,7 +51,7 @@ unsafe impl Msm for Cuda {
     }
 
     fn prepare(&self) -> Result<(), Error> {
-        [Family::MsmSort, Family::MsmG1, Family::MsmG2]
+        [Family::MsmSort, Family::MsmLists, Family::MsmG1, Family::MsmG2]
             .into_iter()
             .try_for_each(|family| card::load(self, family).map(drop))
     }
@@ -75,9 +75,10 @@ fn curve<A: Affine>() -> Curve {
     if A::NAME == "G1" { Curve::G1 } else { Curve::G2 }
 }
 
-/// Windows and chunks of a plan.
-fn passes<A: Affine>(plan: &Plan) -> Passes {
-    Passes::new(curve::<A>(), plan.len().clamp(1, CHUNK) as u64)
+/// Windows and chunks of a plan, with scratch of at most a sixteenth of the card where that can be.
+fn passes<A: Affine>(device: &Cuda, plan: &Plan) -> Passes {
+    let limit = device.ledger().reading().capacity.get() / 16;
+    Passes::new(curve::<A>(), plan.len().clamp(1, CHUNK) as u64).within(limit)
 }
 
 /// Where a batch's scratch lies.
@@ -97,8 +98,8 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn new<A: Affine>(plan: &Plan, base: *mut u8) -> Self {
-        let passes = passes::<A>(plan);
+    fn new<A: Affine>(device: &Cuda, plan: &Plan, base: *mut u8) -> Self {
+        let passes = passes::<A>(device, plan);
         let chunk = plan.len().clamp(1, CHUNK);
         let mut used = 0u64;
         let mut take = |bytes: u64| {
@@ -142,7 +143,7 @@ unsafe fn enqueue<A: Affine>(
 ) -> Result<(), Error> {
     let Queues { compute, upload } = queues;
     let Batch { name, plan, bases, terms, scalars, scratch, result } = batch;
-    let scratch = Scratch::new::<A>(plan, scratch.as_ptr());
+    let scratch = Scratch::new::<A>(device, plan, scratch.as_ptr());
     let passes = &scratch.passes;
     let scalars = match scalars {
         BatchScalars::Plain { block, at } => At::Plain(block.as_ptr::<Fr>().cast_const().wrapping_add(*at)),
@@ -158,7 +159,6 @@ unsafe fn enqueue<A: Affine>(
     // What was in the scratch before has been used by then.
     let mut left: [CudaMark; 2] = [device.record(compute)?, device.record(compute)?];
     for group in passes.groups() {
-        prelude.extend(passes.clear(scratch.work));
         for (number, chunk) in chunks(n).enumerate() {
             let slot = scratch.bases[number % 2];
             let part = &bases[chunk.clone()];
@@ -191,7 +191,12 @@ unsafe fn enqueue<A: Affine>(
                     (Form::Integers, scratch.integers.cast_const().cast())
                 }
             };
-            launches.extend(passes.accumulate(&group, Ones::Apart, form, at, slot, len, scratch.work));
+            let work = scratch.work;
+            launches.extend(if number == 0 {
+                passes.begin(&group, Ones::Apart, form, at, slot, len, work)
+            } else {
+                passes.accumulate(&group, Ones::Apart, form, at, slot, len, work)
+            });
             let moved = Bytes::of::<A>(part.len()) + Bytes::of::<Scalar>(part.len());
             // SAFETY: scratch, scalars and result are claimed for the queue, and of the sizes that they need.
             unsafe { card::enqueue(device, compute, Work::launch(name.clone(), moved), &launches) }?;

@@ -2,6 +2,10 @@
 #![allow(dead_code, clippy::cast_possible_truncation, missing_docs, unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(all(feature = "cuda", feature = "host"))]
+pub mod known;
+#[cfg(all(feature = "cuda", feature = "host"))]
+pub mod machine;
 pub mod transforms;
 
 use blstrs::{Fp, Fp2, G1Affine, G1Projective, G2Affine, G2Projective, Scalar};
@@ -222,4 +226,58 @@ pub fn g1_from(l: &[u32; 24]) -> G1Affine {
     }
     let (x, y) = halves(*l);
     G1Affine::from_raw_unchecked(cast(&x), cast(&y), false)
+}
+
+/// Elements below `bound` (a power of two of limbs is enough): edges first, then random.
+pub fn fr_values(n: usize, seed: u64) -> Vec<Fr8> {
+    let edges =
+        [small(0), small(1), minus(R, small(1)).0, R, plus(R, small(1)).0, minus(times(R, 2), small(1)).0];
+    (0..n)
+        .map(|i| {
+            edges
+                .get((i * 7 + seed as usize) % 64)
+                .copied()
+                .unwrap_or(limbs(&random_scalar(seed << 32 | i as u64)))
+        })
+        .collect()
+}
+
+/// A walk, with infinity, equal and opposite points among it.
+pub fn g1_points(n: usize) -> Vec<[u32; 24]> {
+    let mut p = G1Projective::generator() * random_scalar(4);
+    let step = G1Projective::generator() * random_scalar(5);
+    let points: Vec<G1Projective> = (0..n)
+        .map(|i| {
+            p += step;
+            match i % 16 {
+                0 => G1Projective::identity(),
+                1 | 2 => G1Projective::generator(),
+                3 => -G1Projective::generator(),
+                _ => p,
+            }
+        })
+        .collect();
+    let mut affine = vec![G1Affine::default(); n];
+    G1Projective::batch_normalize(&points, &mut affine);
+    affine.iter().map(g1_limbs).collect()
+}
+
+/// The same in G2.
+pub fn g2_points(n: usize) -> Vec<[u32; 48]> {
+    let mut p = G2Projective::generator() * random_scalar(4);
+    let step = G2Projective::generator() * random_scalar(5);
+    let points: Vec<G2Projective> = (0..n)
+        .map(|i| {
+            p += step;
+            match i % 16 {
+                0 => G2Projective::identity(),
+                1 | 2 => G2Projective::generator(),
+                3 => -G2Projective::generator(),
+                _ => p,
+            }
+        })
+        .collect();
+    let mut affine = vec![G2Affine::default(); n];
+    G2Projective::batch_normalize(&points, &mut affine);
+    affine.iter().map(g2_limbs).collect()
 }
