@@ -6,15 +6,18 @@
 //! the account one after another.
 
 mod card;
+#[cfg(feature = "cuda")]
+mod driver;
 mod names;
 mod plan;
 mod replay;
 mod scribe;
+mod simulated;
 mod step;
 
 use std::collections::BTreeMap;
 
-use prestage_vram::Card;
+use prestage_vram::{Card, Sim};
 use serde::{Deserialize, Serialize};
 
 pub use card::{Behaviour, CardChanges};
@@ -68,6 +71,8 @@ pub enum OnRefusal {
     /// The worker frees what it holds, gives its turn back and stops, as a program does that unwinds. Others go on.
     #[default]
     Fail,
+    /// It synchronises and asks once more; if that is refused, as `fail`.
+    Sync,
     /// It synchronises, trims the pool and asks once more, as turns do; if that is refused, as `fail`.
     Trim,
     /// It goes on without the memory, as a program does that looks at no return code.
@@ -218,7 +223,7 @@ impl Script {
     pub fn replay(&self, card: Card) -> Result<Replay, ScriptError> {
         let plan = plan::Plan::of(self)?;
         let recorder = std::sync::Arc::new(Recorder::new());
-        let config = self.card.apply(card, &self.set, recorder.clone())?;
-        replay::run(&plan, config, &recorder)
+        let sim = Sim::open(self.card.apply(card, &self.set, recorder.clone())?)?;
+        replay::run(&plan, &simulated::Simulated { sim: &sim, on_refusal: plan.on_refusal }, &recorder)
     }
 }

@@ -1,18 +1,13 @@
-//! Plays a script: one thread per worker, in virtual time.
+//! Plays a script: one thread per worker, whatever does its steps.
 
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prestage_vram::sim::{SimMark, SimQueue, Unruled, Wanted};
-use prestage_vram::{
-    Buf, Bytes, Cost, Cpu, Device, Error, Level, LockedPages, Nanos, Refused, Sim, SimConfig, Turn, Work,
-    Worker, WorkerId, host_work,
-};
+use prestage_vram::{Bytes, Device, Error, Level, Nanos, Refused, Worker, WorkerId};
 
 use super::plan::{Act, Plan};
-use super::step::Lane;
 use super::{OnRefusal, ScriptError};
+use crate::scenario::Crew;
 use crate::timeline::{Recorder, Timeline};
 
 /// A request for memory that was refused.
@@ -111,13 +106,28 @@ struct Progress {
     stuck: Vec<(WorkerId, usize)>,
 }
 
+/// Does the steps of one worker.
+pub(super) trait Player {
+    /// What it never freed.
+    type Held;
+
+    /// Does one step.
+    fn act(&mut self, act: &Act) -> Result<(), Error>;
+
+    /// Frees what it holds, as a program does that unwinds.
+    fn unwind(&mut self);
+
+    /// Gives the turn back.
+    fn end(self) -> Self::Held;
+}
+
 /// What the workers know of each other.
-struct Shared<'r> {
-    sim: &'r Sim,
+struct Shared<'r, D> {
+    device: &'r D,
     progress: Mutex<Progress>,
 }
 
-impl Shared<'_> {
+impl<D: Device> Shared<'_, D> {
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,28 +137,50 @@ impl Shared<'_> {
         if let Some(done) = self.lock().done.get_mut(worker) {
             *done = steps;
         }
-        self.sim.ledger().wake();
+        self.device.ledger().wake();
     }
 
     /// False when the other step will not be done any more.
     fn wait(&self, (worker, step): (usize, usize)) -> bool {
         let done = || self.lock().done.get(worker).is_none_or(|done| *done > step);
-        self.sim.block(&mut || done());
+        self.device.block(&mut || done());
         done()
     }
 }
 
-/// Plays the plan on a card that is opened for it.
-pub(super) fn run(plan: &Plan, config: SimConfig, recorder: &Recorder) -> Result<Replay, ScriptError> {
-    let sim = Sim::open(config)?;
+/// The turns of a worker borrow it for as long as they live, so that nobody takes two: here each has one of its own.
+pub(super) type Seats<'t> = std::slice::IterMut<'t, Worker>;
+
+/// Makes the player of a worker, on a device that was opened for the script.
+pub(super) trait Stage<'d>: Sync {
+    /// What the workers hold memory of.
+    type Device: Crew;
+    /// What the players never freed.
+    type Held: Send;
+
+    fn device(&self) -> &'d Self::Device;
+
+    /// A player for the worker, who takes a seat for each turn.
+    fn player<'t>(&self, id: WorkerId, seats: Seats<'t>) -> impl Player<Held = Self::Held>
+    where
+        'd: 't;
+}
+
+/// Plays the plan.
+pub(super) fn run<'d, S: Stage<'d>>(
+    plan: &Plan,
+    stage: &S,
+    recorder: &Recorder,
+) -> Result<Replay, ScriptError> {
+    let device = stage.device();
     let mut progress = Progress { done: vec![0; plan.workers.len()], ..Progress::default() };
     for proof in plan.workers.iter().flatten().filter_map(|todo| todo.proof) {
         progress.proofs.entry(proof).or_default().left += 1;
     }
-    let shared = Shared { sim: &sim, progress: Mutex::new(progress) };
+    let shared = Shared { device, progress: Mutex::new(progress) };
     let n = u32::try_from(plan.workers.len()).unwrap_or(u32::MAX);
-    let results = sim.workers(n, |id| play(&shared, plan, id));
-    let (level, peak, end) = (sim.ledger().level(), sim.ledger().peak(), sim.now());
+    let results = device.crew(n, |id| play(&shared, plan, id, stage));
+    let (level, peak, end) = (device.ledger().level(), device.ledger().peak(), device.now());
     let timeline = recorder.take();
     for result in results {
         match result {
@@ -157,7 +189,7 @@ pub(super) fn run(plan: &Plan, config: SimConfig, recorder: &Recorder) -> Result
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
-    let poisoned = sim.ledger().healthy().is_err();
+    let poisoned = device.ledger().healthy().is_err();
     let Progress { proofs, refusals, failures, mut stuck, .. } =
         shared.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
     // A card that has failed ends waits as well, but that is told.
@@ -170,27 +202,18 @@ pub(super) fn run(plan: &Plan, config: SimConfig, recorder: &Recorder) -> Result
     Ok(Replay { refusals, failures, proofs, peak, level, end, poisoned, timeline })
 }
 
-type Memory<'s> = BTreeMap<&'static str, Buf<'s, Sim, MaybeUninit<u8>>>;
-
 /// Plays one worker. Returns what it never freed.
-fn play<'s>(shared: &Shared<'s>, plan: &Plan, id: WorkerId) -> Memory<'s> {
+fn play<'d, S: Stage<'d>>(
+    shared: &Shared<'d, S::Device>,
+    plan: &Plan,
+    id: WorkerId,
+    stage: &S,
+) -> S::Held {
     let index = usize::try_from(id.0).unwrap_or(usize::MAX);
     let steps = plan.workers.get(index).map_or(&[][..], Vec::as_slice);
     let turns = steps.iter().filter(|todo| matches!(todo.act, Act::Acquire)).count();
-    // Turns borrow their worker for as long as they live, so that nobody takes two: here each has one of its own.
     let mut seats: Vec<Worker> = (0..turns).map(|_| Worker::new(id.0)).collect();
-    let mut player = Player {
-        sim: shared.sim,
-        id,
-        trim: plan.on_refusal == OnRefusal::Trim,
-        unruled: shared.sim.unruled(id),
-        seats: seats.iter_mut(),
-        turn: None,
-        lanes: BTreeMap::new(),
-        memory: BTreeMap::new(),
-        marks: BTreeMap::new(),
-        locked: Vec::new(),
-    };
+    let mut player = stage.player(id, seats.iter_mut());
     for (step, todo) in steps.iter().enumerate() {
         if let Some(other) = todo.after
             && !shared.wait(other)
@@ -198,7 +221,7 @@ fn play<'s>(shared: &Shared<'s>, plan: &Plan, id: WorkerId) -> Memory<'s> {
             shared.lock().stuck.push((id, step));
         }
         let result = player.act(&todo.act);
-        let at = shared.sim.now();
+        let at = shared.device.now();
         let failed = result.is_err();
         {
             let mut progress = shared.lock();
@@ -229,7 +252,7 @@ fn play<'s>(shared: &Shared<'s>, plan: &Plan, id: WorkerId) -> Memory<'s> {
             }
         }
         if failed && plan.on_refusal != OnRefusal::Continue {
-            player.memory.clear();
+            player.unwind();
             break;
         }
         shared.done(index, step + 1);
@@ -237,140 +260,4 @@ fn play<'s>(shared: &Shared<'s>, plan: &Plan, id: WorkerId) -> Memory<'s> {
     let held = player.end();
     shared.done(index, usize::MAX);
     held
-}
-
-struct Player<'s, 't> {
-    sim: &'s Sim,
-    id: WorkerId,
-    trim: bool,
-    unruled: Unruled<'s>,
-    seats: std::slice::IterMut<'t, Worker>,
-    turn: Option<Turn<'t, Sim>>,
-    lanes: BTreeMap<Lane, SimQueue>,
-    memory: Memory<'s>,
-    marks: BTreeMap<&'static str, SimMark>,
-    locked: Vec<LockedPages>,
-}
-
-impl<'s: 't, 't> Player<'s, 't> {
-    /// Gives the turn back. Returns what is still held.
-    fn end(mut self) -> Memory<'s> {
-        drop(self.turn.take());
-        self.memory
-    }
-
-    fn lane(&mut self, lane: Lane) -> Result<SimQueue, Error> {
-        if let Some(queue) = self.lanes.get(&lane) {
-            return Ok(queue.clone());
-        }
-        let queue = match &self.turn {
-            Some(turn) => turn.queue(lane.track())?,
-            None => self.sim.queue(lane.track(), self.id)?,
-        };
-        self.lanes.insert(lane, queue.clone());
-        Ok(queue)
-    }
-
-    fn perform(&mut self, lane: Lane, work: Work, cost: Cost) -> Result<(), Error> {
-        let queue = self.lane(lane)?;
-        // SAFETY: the job touches no memory.
-        unsafe { self.sim.perform(&queue, work, move || cost) }
-    }
-
-    fn act(&mut self, act: &Act) -> Result<(), Error> {
-        let sim = self.sim;
-        if let Act::Host { label, ns } = act {
-            host_work(sim, self.id, *label, || sim.elapse(Nanos::new(*ns)));
-            return Ok(());
-        }
-        sim.ledger().healthy()?;
-        match *act {
-            Act::Host { .. } => {}
-            Act::Register { bytes } => {
-                self.locked.push(sim.ledger().locked().reserve(bytes)?);
-                let cost = sim.card().memory.register.of(bytes);
-                host_work(sim, self.id, "register", || sim.elapse(cost));
-            }
-            Act::Query => sim.ledger().refresh(sim.reading()?),
-            Act::Acquire => self.acquire()?,
-            Act::Compute => {
-                if let Some(turn) = &self.turn {
-                    turn.compute()?;
-                }
-            }
-            Act::Alloc { label, bytes, class, resident } => {
-                let queue = self.lane(Lane::Compute)?;
-                let wanted = Wanted { label, bytes, class, resident, trim: self.trim };
-                let buf = self.unruled.alloc(self.turn.as_ref(), &wanted, &queue)?;
-                self.memory.insert(label, buf);
-            }
-            Act::Copy { label, bytes, lane, pinned } => {
-                let cost = match lane {
-                    Lane::Download => Cost::Download { bytes, pinned },
-                    Lane::Compute | Lane::Upload => Cost::Upload { bytes, pinned },
-                };
-                self.perform(lane, Work::copy(label, bytes), cost)?;
-            }
-            Act::Record { label, lane } => {
-                let queue = self.lane(lane)?;
-                self.marks.insert(label, sim.record(&queue)?);
-            }
-            Act::Wait { label, lane } => {
-                let queue = self.lane(lane)?;
-                // A mark that could not be recorded holds nobody up.
-                if let Some(mark) = self.marks.get(label) {
-                    sim.wait(&queue, mark)?;
-                }
-            }
-            Act::Kernel { label, ns, lane } => {
-                self.perform(lane, Work::launch(label, Bytes::ZERO), Cost::Time(Nanos::new(ns)))?;
-            }
-            Act::Note => {
-                if let Some(turn) = &self.turn {
-                    self.unruled.note(turn);
-                }
-            }
-            Act::PassOn => {
-                if let Some(turn) = &self.turn {
-                    self.unruled.pass_on(turn, &self.lanes.values().collect::<Vec<_>>())?;
-                }
-            }
-            Act::Sync => self.settle()?,
-            Act::Trim => drop(self.unruled.trim()?),
-            Act::Free { label, lane } => {
-                let queue = self.lane(lane)?;
-                // What could not be allocated is not there to be freed.
-                if let Some(mut buf) = self.memory.remove(label) {
-                    buf.claim(&queue)?;
-                }
-            }
-            Act::Release => {
-                self.lanes.clear();
-                if let Some(turn) = self.turn.take() {
-                    turn.release()?;
-                }
-            }
-            Act::Foreign { bytes } => sim.set_foreign(bytes),
-        }
-        Ok(())
-    }
-
-    fn acquire(&mut self) -> Result<(), Error> {
-        let Some(seat) = self.seats.next() else { return Ok(()) };
-        let turn = self.sim.turn(seat)?;
-        self.turn = Some(turn);
-        // What was enqueued before comes first.
-        for (lane, before) in std::mem::take(&mut self.lanes) {
-            let queue = self.lane(lane)?;
-            self.sim.wait(&queue, &self.sim.record(&before)?)?;
-        }
-        Ok(())
-    }
-
-    fn settle(&self) -> Result<(), Error> {
-        match &self.turn {
-            Some(turn) => turn.drain(),
-            None => self.unruled.drain(None, &self.lanes.values().collect::<Vec<_>>()),
-        }
-    }
 }

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod cascade;
+#[cfg(feature = "cuda")]
+mod driver;
 mod scribe;
 mod verb;
 mod words;

@@ -178,6 +178,14 @@ impl Cuda {
         &self.config
     }
 
+    /// What the driver reports as free of the card, whatever cap or ledger say.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when it cannot be asked.
+    pub fn free_memory(&self) -> Result<Bytes, Error> {
+        check("cuMemGetInfo", self.holdings()).map(|holdings| holdings.free)
+    }
+
     /// What the pool holds of the card, and how much of that is in use.
     ///
     /// # Errors
