@@ -273,3 +273,26 @@ fn f2_denied_scratch_makes_for_smaller_batches_or_an_error_on_the_cpu() {
 fn f2_denied_scratch_makes_for_smaller_batches_or_an_error_on_a_card() {
     denied_scratch::<Sim>();
 }
+
+/// The same on an NVIDIA card. Each n in strides: a proof there takes milliseconds, and each fault is followed by another.
+#[cfg(feature = "cuda")]
+mod nvidia {
+    use super::{any_operation_may_fail, denied_scratch};
+    use crate::common::devices::on_a_card;
+    use prestage_vram::cuda::Cuda;
+
+    #[test]
+    fn f1_any_operation_of_a_proof_may_fail() {
+        on_a_card("f1", || any_operation_may_fail::<Cuda>(1, 7));
+    }
+
+    #[test]
+    fn f1_f3_any_operation_of_two_workers_may_fail() {
+        on_a_card("f1_f3", || any_operation_may_fail::<Cuda>(2, 23));
+    }
+
+    #[test]
+    fn f2_denied_scratch_makes_for_smaller_batches_or_an_error() {
+        on_a_card("f2", denied_scratch::<Cuda>);
+    }
+}

@@ -93,3 +93,20 @@ fn p4_a_larger_circuit() {
     all_policies::<Host, Libsnark>(&r1cs, &witness, 2);
     all_policies::<Sim, Circom>(&r1cs, &witness, 2);
 }
+
+/// Row P4 on an NVIDIA card: circuits of many shapes, up to three workers at once.
+#[cfg(feature = "cuda")]
+#[test]
+fn p4_l10_workers_on_an_nvidia_card() {
+    use prestage_vram::cuda::Cuda;
+    common::devices::on_a_card("p4_l10", || {
+        for (seed, workers) in [(1, 1), (2, 2), (3, 3)] {
+            for constraints in [0, 1, 60, 500, 5000] {
+                let circuit = Circuit { seed, constraints, public: 3, free: 4, unused: 1 };
+                let (r1cs, witness) = circuit.build();
+                all_policies::<Cuda, Libsnark>(&r1cs, &witness, workers);
+                all_policies::<Cuda, Circom>(&r1cs, &witness, workers);
+            }
+        }
+    });
+}

@@ -63,3 +63,9 @@ fn p10_twenty_proofs_leave_what_two_left() {
     prove_twenty::<Host>();
     prove_twenty::<Sim>();
 }
+
+#[cfg(feature = "cuda")]
+#[test]
+fn p10_twenty_proofs_on_an_nvidia_card_leave_what_two_left() {
+    common::devices::on_a_card("p10", prove_twenty::<prestage_vram::cuda::Cuda>);
+}

@@ -9,6 +9,9 @@ pub enum Error {
     /// The prover failed.
     #[error(transparent)]
     Groth16(#[from] prestage_groth16::Error),
+    /// The device failed outside of a proof.
+    #[error(transparent)]
+    Device(#[from] prestage_vram::Error),
     /// A proof did not verify, so nothing may be said about its time.
     #[error("proof {index} of {proofs} does not verify: no timing is reported")]
     Unverified {

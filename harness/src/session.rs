@@ -6,9 +6,10 @@ use std::sync::Arc;
 use prestage_groth16::{Assignment, Options, Plan, Proof, Prover, Reduction};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
-use prestage_vram::{Bytes, LedgerConfig, Margin, Worker};
+use prestage_vram::{Bytes, LedgerConfig, Margin, Recorded, Worker};
 
 use crate::Error;
+use crate::scenario::Crew;
 use crate::timeline::{Key, Load, Recorder, Report, Timeline, Verified};
 
 /// The commit that this was built from, or the version where there is no repository.
@@ -36,6 +37,16 @@ pub struct About {
     pub parameters: BTreeMap<String, String>,
 }
 
+impl About {
+    /// Times what has records by them, and says so.
+    pub(crate) fn timed(&mut self, timeline: &mut Timeline, records: &[Recorded]) {
+        if !records.is_empty() {
+            let agreement = timeline.time_by_records(records);
+            self.parameters.insert("times".to_owned(), agreement.to_string());
+        }
+    }
+}
+
 /// Proofs made one after another on one device, and where the time went.
 #[derive(Debug)]
 pub struct Run {
@@ -54,19 +65,20 @@ pub struct Run {
 ///
 /// # Errors
 /// What the prover says; [`Error::Unverified`] when a proof does not verify.
-pub fn prove_in_turn<D: Ntt + Msm, R: Reduction>(
+pub fn prove_in_turn<D: Ntt + Msm + Crew, R: Reduction>(
     prover: &Prover<'_, D, R>,
     assignment: &Assignment,
     options: &[Options],
     recorder: &Recorder,
-    about: About,
+    mut about: About,
 ) -> Result<Run, Error> {
     let mut worker = Worker::new(0);
     let mut proved = Vec::with_capacity(options.len());
     for options in options {
         proved.push(prover.prove(&mut worker, assignment, options)?);
     }
-    let timeline = recorder.take();
+    let mut timeline = recorder.take();
+    about.timed(&mut timeline, &prover.device().records()?);
     let public = assignment.public();
     let verified = Verified::check(&proved, |p| prover.verifier().verify(public, &p.proof).unwrap_or(false))?;
     let load = Load { circuit: about.circuit, constraints: about.constraints, partitions: verified.proofs() };

@@ -42,6 +42,7 @@
 
 mod call;
 mod context;
+mod cupti;
 mod device;
 mod host;
 mod memory;
@@ -52,6 +53,7 @@ mod queue;
 mod spans;
 mod stream;
 
+pub use cupti::cupti;
 pub use device::{Cuda, Info};
 pub use host::{HostLock, HostPages};
 pub use memory::CudaBlock;

@@ -135,6 +135,14 @@ pub enum Error {
         /// How many cards there are for this process.
         found: u32,
     },
+    /// No CUPTI on this machine, one that is too old, or one that may not be used.
+    #[error(
+        "no activity records ({detail}): `pip install nvidia-cuda-cupti` and put the folder of its libcupti.so.13 in LD_LIBRARY_PATH"
+    )]
+    NoCupti {
+        /// What the loader or the library said.
+        detail: String,
+    },
     /// No NVIDIA driver on this machine, or one that is too old.
     #[error("no NVIDIA driver here ({detail}); install one or use the device `host`")]
     NoDriver {

@@ -72,6 +72,21 @@ pub struct Span {
     pub bytes: Bytes,
 }
 
+/// What a profiler's records say of work whose span was timed by events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The span as it was told.
+    pub span: Span,
+    /// When the first kernel, copy or fill of the work began.
+    pub start: Nanos,
+    /// When the last one ended.
+    pub end: Nanos,
+    /// How long they ran, added up.
+    pub busy: Nanos,
+    /// How many there were.
+    pub records: u32,
+}
+
 /// Memory of the device at one moment, after a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {

@@ -21,7 +21,7 @@ pub use buf::Buf;
 pub use bytes::{Bytes, Nanos, ParseBytesError};
 pub use device::Device;
 pub use error::{Error, Holding, Op, Refused};
-pub use event::{Cause, Change, Event, Level, NoSink, Sink, Span, Track};
+pub use event::{Cause, Change, Event, Level, NoSink, Recorded, Sink, Span, Track};
 pub use host::{Host, HostBlock, HostConfig, HostMark, HostPtr, HostQueue, host_work};
 pub use ledger::{Class, Lease, Ledger, LedgerConfig, Margin, Reading, WorkerId};
 pub use locked::{Locked, LockedPages};

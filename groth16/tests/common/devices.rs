@@ -1,4 +1,4 @@
-//! The devices that need no card, behind one trait, so that a test is written once for both.
+//! Devices behind one trait, so that a test is written once for all of them.
 
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
@@ -23,12 +23,34 @@ impl Subject for Host {
     }
 
     fn crew<T: Send>(&self, n: u32, work: impl Fn(WorkerId) -> T + Sync) -> Vec<T> {
-        let work = &work;
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..n).map(|id| scope.spawn(move || work(WorkerId(id)))).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        })
+        threads(n, &work)
     }
+}
+
+fn threads<T: Send>(n: u32, work: &(impl Fn(WorkerId) -> T + Sync)) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..n).map(|id| scope.spawn(move || work(WorkerId(id)))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// Call it inside of [`on_a_card`] alone.
+#[cfg(feature = "cuda")]
+impl Subject for prestage_vram::cuda::Cuda {
+    fn open_for(_: u32, ledger: LedgerConfig) -> Self {
+        use prestage_vram::conformance::{OnCuda, Subject as _};
+        OnCuda.open(USABLE, LedgerConfig { margin: MARGIN, ..ledger })
+    }
+
+    fn crew<T: Send>(&self, n: u32, work: impl Fn(WorkerId) -> T + Sync) -> Vec<T> {
+        threads(n, &work)
+    }
+}
+
+/// Runs a test where there is an NVIDIA card, which it has to itself; says why not where there is none.
+#[cfg(feature = "cuda")]
+pub fn on_a_card(name: &str, test: impl FnOnce()) {
+    prestage_vram::conformance::run(&prestage_vram::conformance::OnCuda, name, |_| test());
 }
 
 impl Subject for Sim {

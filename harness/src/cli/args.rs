@@ -196,6 +196,9 @@ pub(super) struct Prove {
     /// chunked:K (in K pieces, a power of two from 2 to 64) or none
     #[arg(long, default_value = "auto", value_name = "P")]
     pub(super) policy: Policy,
+    /// Times by CUPTI's activity records instead of event pairs; NVIDIA cards only
+    #[arg(long)]
+    pub(super) cupti: bool,
     /// Load the key without checking its points (they are checked once per file and remembered)
     #[arg(long)]
     pub(super) no_key_check: bool,

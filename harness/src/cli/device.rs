@@ -36,8 +36,12 @@ pub(super) enum Prover {
 
 /// Opens the device. `auto` takes the first NVIDIA card where it can be used, and else the CPU. No proof is ever made
 /// elsewhere than asked for.
-pub(super) fn open(place: &Place) -> Result<Prover, Failure> {
-    match Target::resolve(&place.device)? {
+pub(super) fn open(place: &Place, cupti: bool) -> Result<Prover, Failure> {
+    let mut target = Target::resolve(&place.device)?;
+    if cupti {
+        target = target.recorded().ok_or_else(|| no_records(&place.device))?;
+    }
+    match target {
         Target::Host(config) => host(place, &config).map(Prover::Host),
         Target::Sim(_) => Err(simulated(&place.device)),
         #[cfg(feature = "cuda")]
@@ -45,6 +49,11 @@ pub(super) fn open(place: &Place) -> Result<Prover, Failure> {
             opened(place, "cuda:0", |ledger| Target::open_cuda(&config, ledger)).map(Prover::Cuda)
         }
     }
+}
+
+/// What is not recorded by CUPTI.
+pub(super) fn no_records(device: &impl std::fmt::Display) -> Failure {
+    Failure::new(format!("--cupti records what NVIDIA cards do, and {device} is none: leave it out"))
 }
 
 /// As [`open`], for the CPU alone.

@@ -186,12 +186,23 @@ fn nvrtc() -> Finding {
     )
 }
 
+const CUPTI: &str =
+    "pip install 'nvidia-cuda-cupti==13.0.*' and put its lib folder on LD_LIBRARY_PATH (for --cupti)";
+
+/// Loaded, to see that it can be: nothing else says so.
+#[cfg(feature = "cuda")]
 fn cupti() -> Finding {
-    library(
-        "CUPTI",
-        &["libcupti.so.13", "libcupti.so"],
-        "pip install 'nvidia-cuda-cupti==13.0.*' and put its lib folder on LD_LIBRARY_PATH",
-    )
+    match prestage_vram::cuda::cupti() {
+        Ok(found) => Finding::found("CUPTI", found),
+        Err(prestage_vram::Error::NoCupti { detail }) => Finding::missing("CUPTI", detail, CUPTI),
+        Err(other) => Finding::missing("CUPTI", other.to_string(), CUPTI),
+    }
+}
+
+/// A build without the feature `cuda` cannot use it.
+#[cfg(not(feature = "cuda"))]
+fn cupti() -> Finding {
+    library("CUPTI", &["libcupti.so.13", "libcupti.so"], CUPTI)
 }
 
 /// Looks for a shared library the way the loader does, by file name alone: nothing is loaded or run.

@@ -18,6 +18,7 @@ use super::files;
 use super::output::{Failure, Output};
 use super::written;
 use crate::Error;
+use crate::scenario::Crew;
 use crate::session::{About, Run, prove_in_turn};
 use crate::timeline::{ByCause, save};
 
@@ -41,6 +42,9 @@ struct Answer {
     public: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<String>,
+    /// What the times are by, where it is not event pairs or the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<String>,
 }
 
 /// Runs the verb. Nothing is written unless the proof verifies.
@@ -48,14 +52,14 @@ pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
     can_write(args)?;
     let witness = format::load_witness(&args.witness)?;
     let r1cs = args.r1cs.as_deref().map(format::load_r1cs).transpose()?;
-    match device::open(&args.place)? {
+    match device::open(&args.place, args.cupti)? {
         device::Prover::Host(opened) => on(args, &opened, r1cs.as_ref(), &witness, out),
         #[cfg(feature = "cuda")]
         device::Prover::Cuda(opened) => on(args, &opened, r1cs.as_ref(), &witness, out),
     }
 }
 
-fn on<D: Ntt + Msm>(
+fn on<D: Ntt + Msm + Crew>(
     args: &args::Prove,
     opened: &Opened<D>,
     r1cs: Option<&R1cs>,
@@ -105,7 +109,7 @@ fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<Any
     Ok(loaded.value)
 }
 
-fn with_circuit<D: Ntt + Msm, R: Reduction>(
+fn with_circuit<D: Ntt + Msm + Crew, R: Reduction>(
     args: &args::Prove,
     opened: &Opened<D>,
     key: ProvingKey<R>,
@@ -130,7 +134,7 @@ pub(super) fn constraints_of(key: &ProvingKey<Circom>) -> usize {
     used.saturating_sub(key.n_public() + 1)
 }
 
-fn prove<D: Ntt + Msm, R: Reduction>(
+fn prove<D: Ntt + Msm + Crew, R: Reduction>(
     args: &args::Prove,
     opened: &Opened<D>,
     prover: &Prover<'_, D, R>,
@@ -141,6 +145,7 @@ fn prove<D: Ntt + Msm, R: Reduction>(
 ) -> Result<(), Failure> {
     let progress = out.progress("proving");
     // The account of time begins with the proof, not with the loading of the key.
+    drop(opened.device.records()?);
     drop(opened.recorder.take());
     let assignment = host_work(&opened.device, WorkerId(0), "evaluate a, b, c", assignment).map_err(|e| {
         let file = match (&e, &args.r1cs) {
@@ -196,6 +201,7 @@ fn prove<D: Ntt + Msm, R: Reduction>(
         proof: args.proof.display().to_string(),
         public: args.public.as_ref().map(|p| p.display().to_string()),
         timeline: saved.map(|s| s.page.display().to_string()),
+        times: report.parameters.get("times").cloned(),
     };
     out.line(format_args!(
         "proved and verified on {} in {} (policy {}: {}); wrote {}",
@@ -205,6 +211,9 @@ fn prove<D: Ntt + Msm, R: Reduction>(
         answer.reason,
         answer.proof
     ));
+    if let Some(times) = &answer.times {
+        out.line(format_args!("times: {times}"));
+    }
     if let Some(page) = &answer.timeline {
         if let Some(complaint) = report.complaint() {
             out.note(format_args!("{page}: {complaint}"));

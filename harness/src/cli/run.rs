@@ -13,6 +13,7 @@ use prestage_ntt::{MAX_CHUNKS, Ntt};
 use prestage_vram::{Bytes, Card, LedgerConfig, Margin, Nanos};
 use serde::Serialize;
 
+use super::device::no_records;
 use super::output::{Failure, Output};
 use super::prove::constraints_of;
 use super::{devices, files, written};
@@ -81,6 +82,9 @@ pub(super) struct Args {
     /// Folder for the report: page, pictures, traces, data
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+    /// Times by CUPTI's activity records instead of event pairs; NVIDIA cards only
+    #[arg(long)]
+    cupti: bool,
     /// Script of the run to write (.toml), for prestage replay
     #[arg(long, value_name = "S.toml")]
     pub(super) script: Option<PathBuf>,
@@ -116,6 +120,9 @@ struct Answer {
     /// On real devices, where it takes what it takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<Load>,
+    /// What the times are by, where it is not event pairs or the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<String>,
     /// Why the exit status is not 0.
@@ -179,7 +186,10 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     let inputs: Vec<_> = inputs.iter().filter_map(|(name, p)| Some((*name, p.as_deref()?))).collect();
     let outputs: Vec<_> = args.script.iter().map(|p| ("--script", p.as_path())).collect();
     files::can_save(&outputs, ("--out", args.out.as_deref(), PICTURES), &inputs)?;
-    let targets = Targets::resolve(&args.device)?;
+    let mut targets = Targets::resolve(&args.device)?;
+    if args.cupti {
+        targets = targets.recorded().ok_or_else(|| no_records(&args.device))?;
+    }
     let Some((target, several)) = targets.first() else { return Err(Failure::new("no device is named")) };
     let auto = args.device.specs().iter().any(|spec| spec.kind == DeviceKind::Auto);
     if let (true, Some(why)) = (auto, Auto::here().passed_over()) {
@@ -484,6 +494,7 @@ fn proved<D: Ntt + Msm + Crew, R: Reduction>(
         idle_ns: *report.times.idle(),
         proofs_per_minute: report.proofs_per_minute,
         load: expected.took.map(|(took, ready)| Load::new(took, ready)),
+        times: report.parameters.get("times").cloned(),
         report: page,
         error: wrong.clone(),
     };
@@ -534,6 +545,9 @@ fn show(answer: &Answer, report: &Report, out: &mut Output) {
             took(opened_ns),
             took(ready_ns)
         ));
+    }
+    if let Some(times) = &answer.times {
+        out.line(format_args!("times:   {times}"));
     }
     out.line(format_args!("rate:    {:.1} proofs per minute\n", answer.proofs_per_minute));
     out.line(format_args!("{}", report.table()));

@@ -117,7 +117,8 @@ pub struct On<'p, 'd, D: Device, R: Reduction> {
 /// two stages and nothing stays on the device.
 ///
 /// # Errors
-/// [`Error::Unverified`] when a proof does not verify against the key: then nothing is said about times.
+/// [`Error::Unverified`] when a proof does not verify against the key: then nothing is said about times. [`Error::Device`]
+/// when a profiler that was asked for fails.
 pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
     prover: &Prover<'_, D, R>,
     scenario: &Scenario,
@@ -178,7 +179,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
     devices: &[On<'_, '_, D, R>],
     scenario: &Scenario,
     assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
-    abouts: Vec<About>,
+    mut abouts: Vec<About>,
     stop: &AtomicBool,
 ) -> Result<Outcomes, Error> {
     run_on_opened(devices, scenario, assignment, None, abouts, stop)
@@ -198,7 +199,9 @@ pub fn run_on_opened<D: Ntt + Msm + Crew, R: Reduction>(
 ) -> Result<Outcomes, Error> {
     let fresh = Options::default().policy(scenario.policy);
     // The account of time begins with the first partition.
-    devices.iter().for_each(|on| drop(on.recorder.take()));
+    for on in devices {
+        drop((on.prover.device().records()?, on.recorder.take()));
+    }
     let provers: Vec<_> = devices.iter().map(|on| on.prover).collect();
     let hardware: Vec<_> = provers.iter().map(|prover| prover.device()).collect();
     let prove = |on: usize, worker: &mut Worker, number: u32| {
@@ -232,7 +235,11 @@ pub fn run_on_opened<D: Ntt + Msm + Crew, R: Reduction>(
         why.map(|why| lost[on].get_or_init(|| why)).is_some()
     };
     let ended = dispense(&hardware, scenario.workers, scenario.partitions, stop, prove, unfit);
-    let timelines = together(devices.iter().map(|on| on.recorder.take()).collect());
+    let mut timelines: Vec<_> = devices.iter().map(|on| on.recorder.take()).collect();
+    for ((on, timeline), about) in devices.iter().zip(&mut timelines).zip(&mut abouts) {
+        about.timed(timeline, &on.prover.device().records()?);
+    }
+    let timelines = together(timelines);
 
     let mut proved: Vec<Vec<_>> = devices.iter().map(|_| Vec::new()).collect();
     let (mut failed, mut stopped) = (Vec::new(), 0);

@@ -118,6 +118,19 @@ impl Targets {
         }
     }
 
+    /// As [`Target::recorded`], for all of them.
+    #[must_use]
+    pub fn recorded(self) -> Option<Self> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cuda(cards) => {
+                let recorded = |(name, config)| (name, CudaConfig { records: true, ..config });
+                Some(Self::Cuda(cards.into_iter().map(recorded).collect()))
+            }
+            _ => None,
+        }
+    }
+
     /// The first of them alone, and whether there are more.
     #[must_use]
     pub fn first(&self) -> Option<(Target, bool)> {
@@ -219,6 +232,16 @@ impl Target {
             DeviceKind::Cuda(_) | DeviceKind::EveryCuda => {
                 Err(TargetError::NoCuda { spec: spec.to_string() })
             }
+        }
+    }
+
+    /// The same with CUPTI's records of what runs; `None` for what is no NVIDIA card.
+    #[must_use]
+    pub fn recorded(self) -> Option<Self> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cuda(config) => Some(Self::Cuda(CudaConfig { records: true, ..config })),
+            _ => None,
         }
     }
 

@@ -7,12 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use prestage_vram::{Device, Host, Sim, Worker, WorkerId};
+use prestage_vram::{Device, Host, Recorded, Sim, Worker, WorkerId};
 
 /// A device that can be used from several threads, in its own kind of time, which devices opened beside it share.
 pub trait Crew: Device {
     /// Runs `work` on `n` threads, numbered from 0, and returns what each of them returns.
     fn crew<R: Send>(&self, n: u32, work: impl Fn(WorkerId) -> R + Sync) -> Vec<thread::Result<R>>;
+
+    /// What a profiler recorded of the work since the last call; nothing where none is asked to.
+    ///
+    /// # Errors
+    /// [`prestage_vram::Error::NoCupti`].
+    fn records(&self) -> Result<Vec<Recorded>, prestage_vram::Error> {
+        Ok(Vec::new())
+    }
 }
 
 impl Crew for Host {
@@ -25,6 +33,10 @@ impl Crew for Host {
 impl Crew for prestage_vram::cuda::Cuda {
     fn crew<R: Send>(&self, n: u32, work: impl Fn(WorkerId) -> R + Sync) -> Vec<thread::Result<R>> {
         threads(n, &work)
+    }
+
+    fn records(&self) -> Result<Vec<Recorded>, prestage_vram::Error> {
+        Self::records(self)
     }
 }
 

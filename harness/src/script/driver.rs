@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prestage_vram::conformance::KERNELS;
 use prestage_vram::cuda::{Cuda, CudaBlock, CudaConfig, CudaMark, CudaQueue, Grid};
 use prestage_vram::{
-    Bytes, Card, Class, Device, Error, Holding, LedgerConfig, LockedPages, Margin, Op, Refused, Turn,
-    Work, WorkerId, host_work,
+    Bytes, Card, Class, Device, Error, Holding, LedgerConfig, LockedPages, Margin, Op, Refused, Turn, Work,
+    WorkerId, host_work,
 };
 
 use super::plan::{Act, Plan};

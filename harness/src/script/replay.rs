@@ -203,12 +203,7 @@ pub(super) fn run<'d, S: Stage<'d>>(
 }
 
 /// Plays one worker. Returns what it never freed.
-fn play<'d, S: Stage<'d>>(
-    shared: &Shared<'d, S::Device>,
-    plan: &Plan,
-    id: WorkerId,
-    stage: &S,
-) -> S::Held {
+fn play<'d, S: Stage<'d>>(shared: &Shared<'d, S::Device>, plan: &Plan, id: WorkerId, stage: &S) -> S::Held {
     let index = usize::try_from(id.0).unwrap_or(usize::MAX);
     let steps = plan.workers.get(index).map_or(&[][..], Vec::as_slice);
     let turns = steps.iter().filter(|todo| matches!(todo.act, Act::Acquire)).count();

@@ -91,7 +91,14 @@ pub(super) fn began(event: &Event) -> Nanos {
 impl Timeline {
     /// Sorts the events. An interval that ends before it begins is a fault of a clock and counts as empty.
     #[must_use]
-    pub fn new(mut events: Vec<Event>) -> Self {
+    pub fn new(events: Vec<Event>) -> Self {
+        let mut timeline = Self::default();
+        timeline.replace(events);
+        timeline
+    }
+
+    /// The same run by other events.
+    pub(super) fn replace(&mut self, mut events: Vec<Event>) {
         for event in &mut events {
             match event {
                 Event::Span(span) => span.end = span.end.max(span.start),
@@ -100,7 +107,7 @@ impl Timeline {
             }
         }
         events.sort_by_key(began);
-        Self { events, before: None, from: None, overhead: Nanos::ZERO }
+        self.events = events;
     }
 
     /// The same timeline as one that began at `first`, if that is earlier than it did: so that timelines of devices with one

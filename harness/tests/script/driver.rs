@@ -65,7 +65,9 @@ fn judge(script: &Script, what: &str) -> (Verdict, [Verdict; 3]) {
 #[test]
 fn c1_c5_the_cascade_on_the_real_driver() {
     run(&OnCuda, "c1_c5", |_| {
-        println!("\n| script | model | driver, asked once | … again after a synchronisation | … after a trim |");
+        println!(
+            "\n| script | model | driver, asked once | … again after a synchronisation | … after a trim |"
+        );
         println!("|---|---|---|---|---|");
         // What is held is held: no synchronisation helps.
         for scratch in [LITTLE, MUCH] {
@@ -89,8 +91,7 @@ fn c1_c5_the_cascade_on_the_real_driver() {
             // C5.
             for (name, threshold) in [("c5", "keep"), ("c5", "0"), ("c4", "0")] {
                 for scratch in [LITTLE, MUCH] {
-                    let set =
-                        [("msm_scratch", scratch), ("workers", workers), ("pool_threshold", threshold)];
+                    let set = [("msm_scratch", scratch), ("workers", workers), ("pool_threshold", threshold)];
                     let (model, driver) = row(name, &set);
                     assert_eq!((model, driver[2]), (None, None));
                 }
@@ -123,7 +124,8 @@ fn pool() {
             "#
         );
         let script = Script::from_toml(&text).unwrap();
-        let (_, driver) = judge(&script, &format!("freed to the pool, then direct, pool_threshold {threshold}"));
+        let (_, driver) =
+            judge(&script, &format!("freed to the pool, then direct, pool_threshold {threshold}"));
         assert_eq!(driver[2], None, "after a synchronisation and a trim it is there");
     }
 }

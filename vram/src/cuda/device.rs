@@ -8,6 +8,7 @@ use cudarc::driver::{DriverError, result, sys};
 
 use super::call::{check, is_sticky, words};
 use super::context::Context;
+use super::cupti::Recording;
 use super::memory::{Ballast, CudaBlock, Pool, allocate_direct, free_direct};
 use super::module::Module;
 use super::options::{CudaConfig, Which};
@@ -111,7 +112,8 @@ impl Cuda {
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::NoDevice`]; [`Error::Driver`] when the card cannot be used; [`Error::Lost`] when a
-    /// context on it failed earlier in this process; [`Error::MarginTooLarge`].
+    /// context on it failed earlier in this process; [`Error::NoCupti`] where records are wanted;
+    /// [`Error::MarginTooLarge`].
     pub fn open(config: CudaConfig) -> Result<Self, Error> {
         use sys::CUdevice_attribute as A;
         let opened = config.ledger.epoch();
@@ -127,8 +129,10 @@ impl Cuda {
             cache_bytes: attribute(device, A::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
         };
         let name = format!("cuda:{ordinal}");
+        // Before there is a context: of what is made before it, CUPTI may know nothing.
+        let recording = config.records.then(|| Recording::start(opened)).transpose()?;
         let context = Context::of(device, &name)?;
-        let clock = check("cuEventRecord", Clock::start(opened, &context))?;
+        let clock = check("cuEventRecord", Clock::start(opened, &context, recording))?;
         let pool = check("cuMemPoolCreate", Pool::new(&context, config.ledger.threshold))?;
         check("cuMemAllocFromPoolAsync", pool.try_out(clock.stream()))?;
         let ballast = config.ballast.map(|leave| check("cuMemAlloc", Ballast::fill(&context, leave)));

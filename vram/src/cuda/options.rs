@@ -77,6 +77,8 @@ pub struct CudaConfig {
     /// Fills the card until the driver reports no more than this free, so that the driver itself refuses the rest. The account
     /// sees that as memory of others.
     pub ballast: Option<Bytes>,
+    /// Has CUPTI record what runs ([`super::Cuda::records`]): each launch costs a few microseconds more.
+    pub records: bool,
     /// Margin, pool threshold, sink, faults.
     pub ledger: LedgerConfig,
 }
@@ -84,7 +86,8 @@ pub struct CudaConfig {
 impl Default for CudaConfig {
     /// Card 0 as it is, the default ledger.
     fn default() -> Self {
-        Self { which: Which::Ordinal(0), cap: None, ballast: None, ledger: LedgerConfig::default() }
+        let ledger = LedgerConfig::default();
+        Self { which: Which::Ordinal(0), cap: None, ballast: None, records: false, ledger }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 use cudarc::driver::{DriverError, result, sys};
 
 use super::context::{Context, Event};
+use super::cupti::Recording;
 use crate::sync::lock;
 use crate::{Bytes, Ledger, Nanos, Span, Track, WorkerId};
 
@@ -32,13 +33,24 @@ pub(super) struct Clock {
     /// For the events of epochs: no work is ever before them.
     stream: OwnStream,
     epoch: Mutex<Arc<Epoch>>,
+    recording: Option<Recording>,
 }
 
 impl Clock {
-    pub(super) fn start(opened: Instant, context: &Arc<Context>) -> Result<Self, DriverError> {
+    pub(super) fn start(
+        opened: Instant,
+        context: &Arc<Context>,
+        recording: Option<Recording>,
+    ) -> Result<Self, DriverError> {
         let stream = OwnStream::new(context)?;
         let (epoch, _) = tie(opened, context, stream.raw())?;
-        Ok(Self { opened, context: Arc::clone(context), stream, epoch: Mutex::new(Arc::new(epoch)) })
+        let epoch = Mutex::new(Arc::new(epoch));
+        Ok(Self { opened, context: Arc::clone(context), stream, epoch, recording })
+    }
+
+    /// The records of CUPTI, where they are made.
+    pub(super) fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
     }
 
     /// A stream that no work is on.
@@ -95,6 +107,8 @@ pub(super) struct Pending {
     /// Whether nothing was before it then.
     pub(super) idle: bool,
     pub(super) epoch: Arc<Epoch>,
+    /// Its number in the records.
+    pub(super) work: Option<u64>,
 }
 
 impl Pending {
@@ -147,7 +161,8 @@ impl Spans {
                 return;
             }
             let times = work.times(clock.now());
-            let Some(Pending { name, bytes, worker, handed, idle, .. }) = self.pending.pop_front() else {
+            let Some(Pending { name, bytes, worker, handed, idle, work, .. }) = self.pending.pop_front()
+            else {
                 return;
             };
             let Ok((start, end)) = times else { continue };
@@ -155,6 +170,9 @@ impl Spans {
             let end = end.max(start);
             self.end = end;
             let span = Span { track, worker, name, start, end, bytes };
+            if let (Some(recording), Some(work)) = (clock.recording(), work) {
+                recording.tell(work, &span);
+            }
             if idle && start > handed {
                 let launch = Span { track: Track::Launch, start: handed, end: start, ..span.clone() };
                 ledger.emit(crate::Event::Span(launch));

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use cudarc::driver::{DriverError, sys};
 
+use super::cupti::{Recording, Region};
 use super::device::{Cuda, Shared};
 use super::module::Kernel;
 use super::queue::CudaQueue;
@@ -181,11 +182,14 @@ impl Cuda {
         let end = shared.context.event(true).map_err(failed("cuEventCreate"))?;
         let (handed, idle) = (shared.clock.now(), state.spans.idle());
         start.record(queue.raw()).map_err(failed("cuEventRecord"))?;
+        let region = shared.clock.recording().and_then(Recording::enter);
         let value = enqueue(&Stream { raw: queue.raw(), shared, op, thread: PhantomData })?;
+        let work = region.as_ref().map(Region::work);
+        drop(region);
         // The work is on its way whatever becomes of its span: what is wrong here shows when the queue is drained.
         if end.record(queue.raw()).is_ok() {
             let worker = state.worker;
-            state.spans.push(Pending { name, bytes, worker, start, end, handed, idle, epoch });
+            state.spans.push(Pending { name, bytes, worker, start, end, handed, idle, epoch, work });
         }
         Ok(value)
     }

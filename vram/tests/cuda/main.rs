@@ -3,6 +3,7 @@
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod cupti;
 mod failures;
 mod memory;
 mod open;
