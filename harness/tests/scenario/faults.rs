@@ -150,6 +150,22 @@ fn f3_whatever_fails_in_partition_2_the_others_verify() {
     }
 }
 
+#[cfg(feature = "cuda")]
+#[test]
+fn f3_p9_whatever_fails_in_partition_2_on_an_nvidia_card() {
+    use prestage_vram::cuda::Cuda;
+    prestage_vram::conformance::run(&prestage_vram::conformance::OnCuda, "f3_p9", |_| {
+        for workers in [1, 2] {
+            for op in [Op::Allocate, Op::Copy, Op::Launch, Op::Register, Op::Mark, Op::Lane] {
+                partition_2_fails::<Cuda>(workers, op, false);
+            }
+            for op in [Op::Allocate, Op::Launch] {
+                partition_2_fails::<Cuda>(workers, op, true);
+            }
+        }
+    });
+}
+
 #[test]
 fn p9_a_panic_inside_the_turn_gives_it_back() {
     for op in [Op::Allocate, Op::Launch] {

@@ -5,6 +5,8 @@ mod devices;
 mod faults;
 mod interleavings;
 mod opened;
+#[cfg(feature = "cuda")]
+mod nvidia;
 mod pipelines;
 mod plans;
 mod published;

@@ -68,6 +68,15 @@ impl Opens for Sim {
     }
 }
 
+/// Call it inside of a test that has the card to itself ([`prestage_vram::conformance::run`]).
+#[cfg(feature = "cuda")]
+impl Opens for prestage_vram::cuda::Cuda {
+    fn opened(ledger: LedgerConfig) -> Self {
+        use prestage_vram::conformance::{OnCuda, Subject};
+        OnCuda.open(Bytes::mib(14_643), ledger)
+    }
+}
+
 pub(crate) fn about(device: &str) -> About {
     About {
         scenario: "test".into(),

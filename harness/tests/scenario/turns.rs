@@ -117,6 +117,22 @@ fn p9_registration_outside_and_query_allocation_upload_inside() {
     }
 }
 
+#[cfg(feature = "cuda")]
+#[test]
+fn p9_registration_outside_and_allocation_inside_on_an_nvidia_card() {
+    use prestage_vram::cuda::Cuda;
+    prestage_vram::conformance::run(&prestage_vram::conformance::OnCuda, "p9", |_| {
+        for policy in [Policy::Full, Policy::AThenBc, Policy::None] {
+            for workers in [1, 2] {
+                let seen = watched::<Cuda>(workers, policy, |_, _| ());
+                for op in [Op::Allocate, Op::Copy, Op::Launch, Op::Register, Op::Mark, Op::Lane] {
+                    assert!(seen[&op.to_string()] > 0, "{op}");
+                }
+            }
+        }
+    });
+}
+
 /// Two processes write the same bytes: traces, data and pictures of ten partitions by two workers.
 #[test]
 fn t3_the_command_writes_the_same_trace_twice() {
