@@ -2,13 +2,15 @@
 # Everything that is tested on an NVIDIA card, and every fixture proved on it, from binaries that were built elsewhere:
 # the machine needs a driver and this folder of the repository, and no Rust.
 #   scripts/device-suite.sh --build BIN            where Rust is: builds the binaries into the folder BIN
-#   scripts/device-suite.sh BIN [--allow-no-card]  where the card is: runs them, prints one table, fails if a row does
+#   scripts/device-suite.sh BIN [--sanitizers] [--allow-no-card]  where the card is: runs them, prints one table, fails if a row does
 # --build does, for PACKAGE and TARGET of each line of `suites`, and for the binary `prestage`,
 #   cargo test --no-run -p prestage-PACKAGE --features cuda TARGET      as BIN/PACKAGE-NAME
 #   cargo build -p prestage-harness                                     as BIN/prestage
 # Kernels are compiled by NVRTC; where it is not, warm the cache elsewhere with `prestage kernels build --arch sm_90` and
 # bring the folder as PRESTAGE_CACHE_DIR. Environment: CUDA_VISIBLE_DEVICES chooses the card, PRESTAGE_SUITE_LIMIT is the
 # most seconds that one row may take.
+# --sanitizers adds the rows of compute-sanitizer: memcheck, racecheck, initcheck and synccheck over small proofs, sums and
+# transforms. Where the tool is not, one row says so.
 # --allow-no-card tries the script itself on a machine without a card: tests skip, fixtures are proved on the CPU.
 set -euo pipefail
 export LC_ALL=C
@@ -24,7 +26,13 @@ kernels-msm kernels --test=device_msm
 ntt-lib ntt --lib m1_chunk
 ntt-device ntt --test=device on_a_card
 msm-device msm --test=device card::
-groth16-card groth16 --test=card'
+groth16-card groth16 --test=card
+groth16-policies groth16 --test=policies nvidia
+groth16-faults groth16 --test=faults nvidia
+groth16-twenty groth16 --test=twenty_proofs nvidia
+groth16-regressions groth16 --test=regressions card::
+harness-script harness --test=script driver::
+harness-scenario harness --test=scenario nvidia'
 
 usage() {
     sed -n 's/^#   \(scripts.*\)/\1/p' "$0" >&2
@@ -46,11 +54,12 @@ build() {
     cp "${CARGO_TARGET_DIR:-target}/debug/prestage" "$bin/prestage"
 }
 
-bin='' allow=no
+bin='' allow=no sanitizers=no
 for argument in "$@"; do
     case $argument in
         --build) [ $# -eq 2 ] && [ "$1" = --build ] || usage; build "$2"; exit ;;
         --allow-no-card) allow=yes ;;
+        --sanitizers) sanitizers=yes ;;
         -*) usage ;;
         *) [ -z "$bin" ] || usage; bin=$argument ;;
     esac
@@ -83,13 +92,34 @@ row() {
     echo "$name: $result, $time s" >&2
 }
 
-# The tests of a binary that match a filter. None at all is a failure: they were renamed, or built without CUDA.
+# The tests of a binary that match a filter. None at all is a failure: they were renamed, or built without CUDA. What they print
+# as tables, and what they skip, is shown under the table of rows.
 tests() {
     local passed
-    timeout "$limit" "$bin/$1" ${2:+"$2"} | tee "$work/tests" || return
+    timeout "$limit" "$bin/$1" ${2:+"$2"} --nocapture --test-threads=1 | tee "$work/tests" || return
     passed=$(sed -n 's/^test result: ok\. \([0-9]*\) passed.*/\1/p' "$work/tests" | tail -n 1)
     [ "${passed:-0}" -gt 0 ] || { echo "no test of $1 was run"; return 1; }
-    if [ "$device" = host ]; then echo "$passed without a card"; else echo "$passed passed"; fi >"$work/note"
+    if [ "$device" = host ]; then
+        echo "$passed without a card" >"$work/note"
+    else
+        echo "$passed passed" >"$work/note"
+        grep -E '^\||skipped:' "$work/tests" >"$work/told" || return 0
+        { printf '\n%s:\n\n' "$1"; cat "$work/told"; } >>"$work/more"
+    fi
+}
+
+# A tool of compute-sanitizer over tests. The binary must find no fault of its own either.
+sanitize() {
+    local tool=$1 name=$2 filter=$3
+    timeout "$limit" "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 5 "$bin/$name" "$filter" --test-threads=1
+}
+
+# run NAME ARGUMENTS…: partitions of a shape, all verified, with nothing that the account of time leaves open.
+partitions() {
+    local log=16
+    [ "$device" != host ] || log=10
+    timeout "$limit" "$prestage" run --device "$device" --shape porep-32g --log-domain $log "$@" | tee "$work/run" || return
+    sed -n 's/^times: *//p' "$work/run" >"$work/note"
 }
 
 # prove KEY WITNESS VKEY PUBLIC [--r1cs F]: proves on the device, and verifies.
@@ -126,6 +156,25 @@ while read -r name _ _ filter; do
     row "$name${filter:+ $filter}" tests "$name" "$filter"
 done <<<"$suites"
 
+row 'run, 20 partitions, 2 workers' partitions --partitions 20 --workers 2
+if [ "$device" != host ] && grep -q '^CUPTI  *ok' "$work/doctor"; then
+    row 'run --cupti, 6 partitions' partitions --partitions 6 --workers 2 --cupti
+fi
+
+if [ "$sanitizers" = yes ]; then
+    sanitizer=$(command -v compute-sanitizer || true)
+    [ -n "$sanitizer" ] || sanitizer=/usr/local/cuda/bin/compute-sanitizer
+    if [ "$device" != host ] && [ -x "$sanitizer" ]; then
+        for tool in memcheck racecheck initcheck synccheck; do
+            row "$tool groth16-regressions b181" sanitize $tool groth16-regressions b181
+        done
+        row 'memcheck vram-cuda work::kernels' sanitize memcheck vram-cuda work::kernels
+    else
+        table+=("$(printf '| %-35s | %-24s | %8s |' sanitizers 'not run: no tool, no card' '')")
+        sanitizers=skipped
+    fi
+fi
+
 proofs=0
 for zkey in "$fixtures"/*/circuit.zkey; do
     dir=$(dirname "$zkey")
@@ -154,4 +203,6 @@ printf '| %-35s | %-24s | %8s |\n|%s|%s|%s:|\n' row result seconds "$(printf -- 
     "$(printf -- '-%.0s' {1..26})" "$(printf -- '-%.0s' {1..9})"
 printf '%s\n' "${table[@]}"
 printf '\n%d rows, %d failed\n' "${#table[@]}" "$failed"
+[ "$sanitizers" = yes ] || printf 'compute-sanitizer: not run\n'
+[ ! -s "$work/more" ] || cat "$work/more"
 [ "$failed" -eq 0 ]

@@ -163,11 +163,16 @@ fn chunked_equals_the_slices_and_keeps_to_its_footprint() {
 
 #[cfg(feature = "cuda")]
 mod on_a_card {
-    use super::{chunked_equals_the_slices, every_step_equals_the_slices};
-    use prestage_ntt::Ntt;
+    use super::{chunked_equals_the_slices, down, every_step_equals_the_slices, up, values};
+    use blstrs::Scalar;
+    use ff::Field;
+    use prestage_ntt::naive::evaluate;
+    use prestage_ntt::{Domain, Ntt, Order, Plan, Transform, Twiddles};
+    use prestage_transfer::Lanes;
     use prestage_vram::conformance::{OnCuda, Subject, run};
     use prestage_vram::cuda::Cuda;
-    use prestage_vram::{Bytes, LedgerConfig};
+    use prestage_vram::{Bytes, Device as _, LedgerConfig, Worker};
+    use rayon::prelude::*;
 
     fn on_a_card(name: &str, test: impl FnOnce(&Cuda)) {
         run(&OnCuda, name, |on| {
@@ -181,6 +186,59 @@ mod on_a_card {
     fn m1_every_step_equals_the_slices() {
         let domains: Vec<_> = (0..=18).flat_map(|log| [(log, 7), (log, 5)]).collect();
         on_a_card("m1_every_step", |card| every_step_equals_the_slices(card, &domains));
+    }
+
+    /// Too large to compare with the slices: values at two points by Horner's rule, and there and back.
+    fn large(card: &Cuda, log: u32, generator: u64, modes: &[(bool, Order)]) {
+        let (seed, n) = (values(2, u64::from(log)), 1 << log);
+        let x: Vec<Scalar> = (1..=n).into_par_iter().map(|i| seed[0] * Scalar::from(i) + seed[1]).collect();
+        let d = Domain::new(x.len(), generator).unwrap();
+        let piece = x.len() >> 10;
+        let at = |point: Scalar| -> Scalar {
+            let step = point.pow_vartime([piece as u64]);
+            let pieces = x.par_chunks(piece).enumerate();
+            pieces.map(|(i, part)| evaluate(part, point) * step.pow_vartime([i as u64])).sum()
+        };
+        let shift = Scalar::from(7);
+        let mut worker = Worker::new(0);
+        let turn = card.turn(&mut worker).unwrap();
+        let lanes = Lanes::open(&turn).unwrap();
+        let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::whole(d.clone())).unwrap();
+        let mut buf = up(&lanes.upload, "x", &x);
+        for &(coset, order) in modes {
+            let on = |t: Transform| if coset { t.on_coset(shift) } else { t };
+            twiddles.transform(&lanes.compute, &mut buf, &on(Transform::forward()).to(order)).unwrap();
+            let y = down(&turn, &lanes.download, &mut buf);
+            for index in [1, x.len() / 3 * 2] {
+                let place = match order {
+                    Order::Natural => index,
+                    Order::Reversed => index.reverse_bits() >> (usize::BITS - log),
+                };
+                let point = d.element(index) * if coset { shift } else { Scalar::ONE };
+                assert_eq!(y[place], at(point), "2^{log}, coset {coset}, {order:?}");
+            }
+            twiddles.transform(&lanes.compute, &mut buf, &on(Transform::inverse()).from(order)).unwrap();
+            assert!(down(&turn, &lanes.download, &mut buf) == x, "2^{log}, coset {coset}, {order:?}, back");
+        }
+        drop((buf, twiddles, lanes));
+        turn.release().unwrap();
+    }
+
+    /// All four modes to 2^22; above that those of the quotient.
+    #[test]
+    fn m1_large_domains_at_random_points_and_back() {
+        on_a_card("m1_large", |card| {
+            let quotient = [(false, Order::Reversed), (true, Order::Natural)];
+            let others = [(true, Order::Reversed), (false, Order::Natural)];
+            for log in [19, 20, 21, 22] {
+                for generator in [5, 7] {
+                    large(card, log, generator, &[quotient, others].concat());
+                }
+            }
+            large(card, 24, 7, &quotient);
+            large(card, 26, 7, &quotient);
+            large(card, 27, 5, &quotient[1..]);
+        });
     }
 
     #[test]

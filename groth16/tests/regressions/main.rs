@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
+#[cfg(feature = "cuda")]
+mod card;
 #[path = "../common/mod.rs"]
 mod common;
 mod formats;

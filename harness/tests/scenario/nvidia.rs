@@ -230,11 +230,10 @@ fn t2_records_and_event_pairs_agree_on_whole_proofs() {
                 what.0.name(),
                 what.1
             );
-            // Of short work, the events themselves are a part.
-            if by_events / spans > 200_000 {
-                let apart = by_events.abs_diff(by_records);
-                assert!(apart <= by_events / 50, "{}: {by_events} and {by_records}", what.1);
-            }
+            // On an idle lane the first event passes at once, and the host still hands over what follows it: some 50 µs.
+            let slack = if by_events / spans < 1_000_000 { 60_000 * spans } else { 0 };
+            let apart = by_events.abs_diff(by_records);
+            assert!(apart <= by_events / 50 + slack, "{}: {by_events} and {by_records}", what.1);
         }
         assert!(agreement.spans > 100 && agreement.records > agreement.spans);
     });
@@ -315,7 +314,9 @@ fn l12_another_process_takes_memory_for_a_while() {
         let (full, less) = (need(&probe, key, Policy::Full), need(&probe, key, Policy::AThenBc));
         drop(probe);
         assert!(less + Bytes::mib(16) <= full, "{less} and {full}: nothing lies between them");
-        let (ledger, recorder) = ledger(false);
+        // The pool takes memory of the driver in pieces of up to 32 MiB: the margin is for that.
+        let margin = Bytes::mib(64);
+        let (ledger, recorder) = recorded(margin, false);
         let ballast = Some(full + Bytes::gib(4));
         let card = Cuda::open(CudaConfig { ballast, ledger, ..CudaConfig::default() }).unwrap();
         let prover = Prover::new(&card, key.clone()).unwrap();
@@ -325,7 +326,7 @@ fn l12_another_process_takes_memory_for_a_while() {
             if partition == 1 {
                 let mut other = Helper::start("nvidia::l12_another_process_takes_memory_for_a_while");
                 let left = Bytes::new(full.get().midpoint(less.get()));
-                let take = card.reading().unwrap().usable() - left;
+                let take = card.reading().unwrap().usable() - margin - left;
                 println!("full {full}, a-then-bc {less}: another process takes {take}, {left} are left");
                 other.take(take);
                 *helper = Some(other);

@@ -8,6 +8,7 @@ use group::Group;
 use prestage_msm::{Affine, Plan, Stats, msm_with, to_affine_batch};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
+use rayon::prelude::*;
 use std::mem::MaybeUninit;
 
 pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
@@ -37,6 +38,15 @@ impl<A: Affine> Known<A> {
         Self { bases: to_affine_batch(&points), logs }
     }
 
+    /// `n` points, the first `distinct` of them over and over.
+    pub(crate) fn repeated(n: usize, distinct: usize, seed: u64) -> Self {
+        let Self { bases, logs } = Self::new(distinct, seed);
+        Self {
+            bases: (0..n).map(|i| bases[i % distinct]).collect(),
+            logs: (0..n).map(|i| logs[i % distinct]).collect(),
+        }
+    }
+
     pub(crate) fn set(&mut self, i: usize, base: A, log: Scalar) {
         self.bases[i] = base;
         self.logs[i] = log;
@@ -57,7 +67,8 @@ impl<A: Affine> Known<A> {
     /// Σ s_i·P_i through the logarithms.
     pub(crate) fn sum(&self, scalars: &[Scalar]) -> A::Curve {
         assert_eq!(self.logs.len(), scalars.len());
-        A::Curve::generator() * self.logs.iter().zip(scalars).map(|(x, s)| *x * s).sum::<Scalar>()
+        let sum = self.logs.par_iter().zip(scalars).map(|(x, s)| *x * s).sum::<Scalar>();
+        A::Curve::generator() * sum
     }
 }
 

@@ -8,6 +8,7 @@ use prestage_msm::{Affine, Msm, Place};
 use prestage_vram::conformance::{OnCuda, Subject, run};
 use prestage_vram::cuda::Cuda;
 use prestage_vram::{Bytes, LedgerConfig};
+use rayon::prelude::*;
 
 pub(crate) fn on_a_card(name: &str, test: impl FnOnce(&Cuda)) {
     run(&OnCuda, name, |on| {
@@ -67,6 +68,31 @@ fn m2_a_long_sum_streams_its_bases() {
         for place in [Place::Host, Place::Device] {
             assert_eq!(sum(card, &known.bases, &scalars, n, place), known.sum(&scalars), "{place:?}");
         }
+    });
+}
+
+/// Scalars of all 255 bits, made fast.
+fn spread(n: usize) -> Vec<Scalar> {
+    let seed = random(2, 6);
+    (0..n as u64).into_par_iter().map(|i| seed[0] * Scalar::from(i) + seed[1]).collect()
+}
+
+/// The largest sums: points of 2^18 logarithms, each many times, against the sum of the logarithms.
+#[test]
+fn m2_the_largest_sums() {
+    on_a_card("m2_the_largest_sums", |card| {
+        let one = |place: Place, n: usize| {
+            let (known, scalars) = (Known::<G1Affine>::repeated(n, 1 << 18, 8), spread(n));
+            let start = std::time::Instant::now();
+            assert_eq!(sum(card, &known.bases, &scalars, n, place), known.sum(&scalars), "G1, {n}");
+            println!("G1, {n} terms with copies of all inputs: {:.1?}", start.elapsed());
+        };
+        one(Place::Host, 1 << 24);
+        one(Place::Device, (1 << 24) - 1);
+        one(Place::Device, 1 << 26);
+        let n = (1 << 23) + 1;
+        let (known, scalars) = (Known::<G2Affine>::repeated(n, 1 << 16, 8), spread(n));
+        assert_eq!(sum(card, &known.bases, &scalars, n, Place::Host), known.sum(&scalars), "G2, {n}");
     });
 }
 

@@ -60,9 +60,11 @@ fn t1_records_and_event_pairs_agree() {
         for r in &records {
             assert_eq!(r.records, 1, "{r:?}");
             assert!(r.start < r.end && r.end <= end && r.busy == r.end.since(r.start), "{r:?}");
-            // The two clocks meet within what an event costs.
+            // The two clocks meet within what an event costs; the driver copies ordinary memory in pieces, and its last
+            // steps are its own.
             let apart = |a: Nanos, b: Nanos| a.get().abs_diff(b.get());
-            assert!(apart(r.start, r.span.start) < 100_000 && apart(r.end, r.span.end) < 100_000, "{r:?}");
+            let most = 100_000 + r.busy.get() / 100;
+            assert!(apart(r.start, r.span.start) < 100_000 && apart(r.end, r.span.end) < most, "{r:?}");
         }
         for ((track, name), (busy, events, spans)) in totals(&records) {
             println!("{} {name}: {busy} ns by records, {events} by events, {spans} spans", track.name());

@@ -59,6 +59,49 @@ fn a_trim_gives_back_what_the_pool_keeps() {
     });
 }
 
+/// Two processes want 60 % of the card each. The account knows what the other one holds and refuses; when that is killed, the
+/// memory is there.
+#[test]
+fn b103_two_processes_want_most_of_the_card() {
+    let most = |card: &Cuda| card.reading().unwrap().capacity.get() / 10 * 6;
+    if is_child() {
+        let card = Cuda::open(config()).unwrap();
+        let mut worker = Worker::new(0);
+        let turn = card.turn(&mut worker).unwrap();
+        let queue = turn.queue(Track::Compute).unwrap();
+        let len = usize::try_from(most(&card)).unwrap();
+        let _taken = turn.alloc::<u8>("taken", len, Class::Direct, &queue).unwrap();
+        println!("\ntaken");
+        std::io::stdout().flush().unwrap();
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        return;
+    }
+    on_card("b103", || {
+        let card = Cuda::open(config()).unwrap();
+        let len = usize::try_from(most(&card)).unwrap();
+        let ask = || {
+            let mut worker = Worker::new(0);
+            let turn = card.turn(&mut worker)?;
+            let queue = turn.queue(Track::Compute)?;
+            drop(turn.alloc::<u8>("most", len, Class::Direct, &queue)?);
+            turn.release()
+        };
+        for _ in 0..3 {
+            let (mut child, _out) = start(again("memory::b103_two_processes_want_most_of_the_card"), "taken");
+            let refused = ask().unwrap_err();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let Error::Refused(refused) = refused else { panic!("{refused:?}") };
+            assert!(refused.driver.is_none() && refused.free < refused.need, "{refused}");
+            // The driver takes back what a process held within a moment of its end.
+            let begun = std::time::Instant::now();
+            while let Err(error) = ask() {
+                assert!(begun.elapsed().as_secs() < 10, "{error}");
+            }
+        }
+    });
+}
+
 /// Row L12's other process: it takes 3 GiB, and gives them back when its input ends.
 #[test]
 fn l12_what_another_process_takes_is_foreign() {

@@ -67,6 +67,23 @@ fn a_wrong_launch_is_an_error_of_its_own() {
     });
 }
 
+/// Code of a toolkit that is newer than the driver.
+#[test]
+fn b213_code_that_the_driver_does_not_know_is_a_typed_error() {
+    on_card("b213", || {
+        let card = Cuda::open(config()).unwrap();
+        let newer = prestage_vram::conformance::KERNELS.replace(".version 6.4", ".version 99.9");
+        assert!(newer.contains("99.9"));
+        // SAFETY: the image is whole PTX, of a version that there is not.
+        let module = unsafe { card.module("newer", || Ok::<_, Error>(newer.clone().into())) };
+        let Err(Error::Device { op: Op::Launch, detail, .. }) = module else { panic!("{module:?}") };
+        assert!(detail.contains("PTX") && detail.contains("cuModuleLoadData"), "{detail}");
+        card.ledger().healthy().unwrap();
+        // What the driver does know is loaded afterwards.
+        kernel(&card, "spin");
+    });
+}
+
 /// Faults are injected for launches as for everything else.
 #[test]
 fn f1_a_launch_fails_when_it_is_told_to() {
