@@ -2,13 +2,14 @@
 # Everything that is tested on an NVIDIA card, and every fixture proved on it, from binaries that were built elsewhere:
 # the machine needs a driver and this folder of the repository, and no Rust.
 #   scripts/device-suite.sh --build BIN            where Rust is: builds the binaries into the folder BIN
-#   scripts/device-suite.sh BIN [--sanitizers] [--allow-no-card]  where the card is: runs them, prints one table, fails if a row does
+#   scripts/device-suite.sh BIN [--sanitizers] [--times] [--allow-no-card]  where the card is: runs them, prints one table
 # --build does, for PACKAGE and TARGET of each line of `suites`, and for the binary `prestage`,
 #   cargo test --no-run -p prestage-PACKAGE --features cuda TARGET      as BIN/PACKAGE-NAME
 #   cargo build -p prestage-harness                                     as BIN/prestage
 # Kernels are compiled by NVRTC; where it is not, warm the cache elsewhere with `prestage kernels build --arch sm_90` and
 # bring the folder as PRESTAGE_CACHE_DIR. Environment: CUDA_VISIBLE_DEVICES chooses the card, PRESTAGE_SUITE_LIMIT is the
 # most seconds that one row may take.
+# It fails if a row does. --times adds what sums and transforms take, beside published times of another library.
 # --sanitizers adds the rows of compute-sanitizer: memcheck, racecheck, initcheck and synccheck over small proofs, sums and
 # transforms. Where the tool is not, one row says so.
 # --allow-no-card tries the script itself on a machine without a card: tests skip, fixtures are proved on the CPU.
@@ -24,7 +25,7 @@ transfer-cuda transfer --test=cuda
 kernels-device kernels --test=device
 kernels-msm kernels --test=device_msm
 ntt-lib ntt --lib m1_chunk
-ntt-device ntt --test=device on_a_card
+ntt-device ntt --test=device on_a_card::m1
 msm-device msm --test=device card::
 groth16-card groth16 --test=card
 groth16-policies groth16 --test=policies nvidia
@@ -54,12 +55,13 @@ build() {
     cp "${CARGO_TARGET_DIR:-target}/debug/prestage" "$bin/prestage"
 }
 
-bin='' allow=no sanitizers=no
+bin='' allow=no sanitizers=no times=no
 for argument in "$@"; do
     case $argument in
         --build) [ $# -eq 2 ] && [ "$1" = --build ] || usage; build "$2"; exit ;;
         --allow-no-card) allow=yes ;;
         --sanitizers) sanitizers=yes ;;
+        --times) times=yes ;;
         -*) usage ;;
         *) [ -z "$bin" ] || usage; bin=$argument ;;
     esac
@@ -159,6 +161,13 @@ done <<<"$suites"
 row 'run, 20 partitions, 2 workers' partitions --partitions 20 --workers 2
 if [ "$device" != host ] && grep -q '^CUPTI  *ok' "$work/doctor"; then
     row 'run --cupti, 6 partitions' partitions --partitions 6 --workers 2 --cupti
+fi
+
+if [ "$times" = yes ]; then
+    export PRESTAGE_DEVICE_TIMES=1
+    row 'ntt-device times' tests ntt-device times_of
+    row 'msm-device times' tests msm-device times_of
+    unset PRESTAGE_DEVICE_TIMES
 fi
 
 if [ "$sanitizers" = yes ]; then

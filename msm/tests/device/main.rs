@@ -10,3 +10,5 @@ mod card;
 mod faults;
 mod multiples;
 mod spy;
+#[cfg(feature = "cuda")]
+mod times;

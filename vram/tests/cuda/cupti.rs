@@ -59,7 +59,10 @@ fn t1_records_and_event_pairs_agree() {
         let end = card.now();
         for r in &records {
             assert_eq!(r.records, 1, "{r:?}");
-            assert!(r.start < r.end && r.end <= end && r.busy == r.end.since(r.start), "{r:?}");
+            // Lengths are the card's; moments are told on the host's clock.
+            let length = r.end.since(r.start).get();
+            assert!(r.start < r.end && r.end <= end, "{r:?}");
+            assert!(r.busy.get().abs_diff(length) <= 10 + length / 1000, "{r:?}");
             // The two clocks meet within what an event costs; the driver copies ordinary memory in pieces, and its last
             // steps are its own.
             let apart = |a: Nanos, b: Nanos| a.get().abs_diff(b.get());
