@@ -179,7 +179,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
     devices: &[On<'_, '_, D, R>],
     scenario: &Scenario,
     assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
-    mut abouts: Vec<About>,
+    abouts: Vec<About>,
     stop: &AtomicBool,
 ) -> Result<Outcomes, Error> {
     run_on_opened(devices, scenario, assignment, None, abouts, stop)
@@ -194,7 +194,7 @@ pub fn run_on_opened<D: Ntt + Msm + Crew, R: Reduction>(
     scenario: &Scenario,
     assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
     opened: Option<&Opened>,
-    abouts: Vec<About>,
+    mut abouts: Vec<About>,
     stop: &AtomicBool,
 ) -> Result<Outcomes, Error> {
     let fresh = Options::default().policy(scenario.policy);

@@ -4,9 +4,9 @@
 mod devices;
 mod faults;
 mod interleavings;
-mod opened;
 #[cfg(feature = "cuda")]
 mod nvidia;
+mod opened;
 mod pipelines;
 mod plans;
 mod published;
