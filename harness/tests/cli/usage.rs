@@ -82,3 +82,30 @@ fn with_json_a_wrong_command_line_is_an_object_too() {
     let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(answer["error"], line);
 }
+
+/// Before any work: what is no NVIDIA card has no records.
+#[test]
+fn records_are_of_nvidia_cards() {
+    let work = Work::new();
+    for device in ["host", "sim:h200-141g", "host,host"] {
+        let ran = run!(work, "run", "--shape", "square-2^4", "--device", device, "--cupti");
+        let line = ran.refused();
+        assert!(line.contains("--cupti records what NVIDIA cards do") && line.contains(device), "{line}");
+    }
+    let multiplier = |name: &str| crate::command::fixture(&format!("multiplier/{name}"));
+    let ran = run!(
+        work,
+        "prove",
+        "--device",
+        "host",
+        "--cupti",
+        "--key",
+        multiplier("circuit.zkey"),
+        "--witness",
+        multiplier("witness.wtns"),
+        "--proof",
+        work.path("proof.json")
+    );
+    assert!(ran.refused().contains("host is none"), "{}", ran.refused());
+    assert!(!work.path("proof.json").exists());
+}
