@@ -4,6 +4,7 @@
 mod devices;
 mod faults;
 mod interleavings;
+mod measured;
 #[cfg(feature = "cuda")]
 mod nvidia;
 mod opened;
