@@ -1,5 +1,8 @@
 //! Copies within host memory.
 
+use std::mem::MaybeUninit;
+use std::sync::atomic::{Ordering, compiler_fence};
+
 use rayon::prelude::*;
 
 /// Up to this many bytes one thread is as fast as several: waking them costs more.
@@ -19,4 +22,16 @@ pub(crate) fn copy<T: Copy + Send + Sync>(from: &[T], to: &mut [T]) {
     }
     let piece = (PIECE / size_of::<T>().max(1)).max(1);
     to.par_chunks_mut(piece).zip(from.par_chunks(piece)).for_each(|(to, from)| to.copy_from_slice(from));
+}
+
+/// Overwrites memory with zeros, on several threads where it is large.
+pub(crate) fn wipe(memory: &mut [MaybeUninit<u8>]) {
+    let zero = |piece: &mut [MaybeUninit<u8>]| piece.fill(MaybeUninit::new(0));
+    if memory.len() <= PARALLEL {
+        zero(memory);
+    } else {
+        memory.par_chunks_mut(PARALLEL).for_each(zero);
+    }
+    // Whoever frees the memory next does so after these writes.
+    compiler_fence(Ordering::SeqCst);
 }

@@ -5,13 +5,14 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use prestage_vram::{Bytes, LockedPages};
+use prestage_vram::Bytes;
 use rayon::prelude::*;
 
 use crate::device::page_size;
 use crate::memory::{PARALLEL, copy};
+use crate::pool::{Block, Lent};
 use crate::registered::Chunks;
-use crate::{Error, Pages, Transfer};
+use crate::{Error, Transfer};
 
 /// Owned, page-locked host memory: a fixed number of initialised elements.
 ///
@@ -29,7 +30,9 @@ enum Memory {
     /// No bytes, no memory.
     Empty,
     /// Allocated by the device.
-    Pages { _pages: Pages, _locked: LockedPages },
+    Pages { _block: Block },
+    /// From a pool, to which it goes back.
+    Lent { _lent: Lent },
     /// A vector's memory, registered where it lies. Unlocked before the vector goes.
     Vector { _chunks: Chunks, _vector: Box<dyn Send + Sync> },
 }
@@ -46,20 +49,12 @@ impl<T: Copy + 'static> Pinned<T> {
     /// [`Error::Device`] when the budget of locked memory or the device refuses (see [`Error::is_unpinnable`]), or
     /// for a length that no memory holds.
     pub fn uninit(device: &impl Transfer, len: usize) -> Result<Pinned<MaybeUninit<T>>, Error> {
-        const { assert!(align_of::<T>() <= 4096, "no more than a page's alignment") };
-        let too_long = prestage_vram::Error::TooLong { elements: len, size: size_of::<T>() };
-        let bytes =
-            len.checked_mul(size_of::<T>()).filter(|n| *n <= isize::MAX.unsigned_abs()).ok_or(too_long)?;
-        if bytes == 0 {
+        let whole = whole_pages::<T>(len)?;
+        if whole == Bytes::ZERO {
             return Ok(Pinned { at: NonNull::dangling(), len, memory: Memory::Empty, locked: Bytes::ZERO });
         }
-        let whole = Bytes::of::<u8>(bytes).round_up(Bytes::of::<u8>(page_size()));
-        let mut reserved = device.ledger().locked().reserve(whole)?;
-        let pages = device.pin(whole)?;
-        let start = pages.as_ptr().addr().get();
-        reserved.place(start, start..start + pages.len())?;
-        let at = pages.as_ptr().cast();
-        Ok(Pinned { at, len, memory: Memory::Pages { _pages: pages, _locked: reserved }, locked: whole })
+        let block = Block::pin(device, whole)?;
+        Ok(Pinned { at: block.as_ptr().cast(), len, memory: Memory::Pages { _block: block }, locked: whole })
     }
 
     /// `len` times `value`.
@@ -102,15 +97,7 @@ impl<T: Copy + 'static> Pinned<T> {
     where
         T: Send,
     {
-        if len.saturating_mul(size_of::<T>()) <= PARALLEL {
-            return Self::from_fn(device, len, element);
-        }
-        let mut pinned = Self::uninit(device, len)?;
-        pinned.par_iter_mut().with_min_len(1024).enumerate().for_each(|(i, place)| {
-            place.write(element(i));
-        });
-        // SAFETY: every element was written.
-        Ok(unsafe { pinned.assume_init() })
+        Ok(Self::uninit(device, len)?.par_fill(element))
     }
 
     /// A copy of `elements`.
@@ -121,13 +108,7 @@ impl<T: Copy + 'static> Pinned<T> {
     where
         T: Send + Sync,
     {
-        let mut pinned = Self::uninit(device, elements.len())?;
-        // SAFETY: `MaybeUninit<T>` has the layout of `T`, and any `T` is one.
-        let elements =
-            unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<MaybeUninit<T>>(), elements.len()) };
-        copy(elements, &mut pinned);
-        // SAFETY: every element was written.
-        Ok(unsafe { pinned.assume_init() })
+        Self::uninit(device, elements.len())?.copied(elements)
     }
 
     /// The elements of an iterator that knows how many it has.
@@ -186,7 +167,49 @@ impl<T> Pinned<T> {
     }
 }
 
+impl<T: Copy> Pinned<MaybeUninit<T>> {
+    /// Writes what `element` returns for 0, 1 …, on all threads of the current `rayon` pool where the memory is large.
+    #[must_use]
+    pub fn par_fill(mut self, element: impl Fn(usize) -> T + Sync) -> Pinned<T>
+    where
+        T: Send,
+    {
+        let write = |(i, place): (usize, &mut MaybeUninit<T>)| _ = place.write(element(i));
+        if size_of_val(&*self) <= PARALLEL {
+            self.iter_mut().enumerate().for_each(write);
+        } else {
+            self.par_iter_mut().with_min_len(1024).enumerate().for_each(write);
+        }
+        // SAFETY: every element was written.
+        unsafe { self.assume_init() }
+    }
+
+    /// Writes a copy of `elements`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when there are not as many.
+    pub fn copied(mut self, elements: &[T]) -> Result<Pinned<T>, Error>
+    where
+        T: Send + Sync,
+    {
+        if elements.len() != self.len() {
+            return Err(Error::Length { from: elements.len(), to: self.len() });
+        }
+        // SAFETY: `MaybeUninit<T>` has the layout of `T`, and any `T` is one.
+        let elements =
+            unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<MaybeUninit<T>>(), elements.len()) };
+        copy(elements, &mut self);
+        // SAFETY: every element was written.
+        Ok(unsafe { self.assume_init() })
+    }
+}
+
 impl<T> Pinned<MaybeUninit<T>> {
+    /// `len` elements at `at`, which is `lent`'s memory.
+    pub(crate) fn lent(at: NonNull<T>, len: usize, locked: Bytes, lent: Lent) -> Self {
+        Self { at: at.cast(), len, memory: Memory::Lent { _lent: lent }, locked }
+    }
+
     /// The same memory as initialised elements.
     ///
     /// # Safety
@@ -195,6 +218,15 @@ impl<T> Pinned<MaybeUninit<T>> {
     pub unsafe fn assume_init(self) -> Pinned<T> {
         Pinned { at: self.at.cast(), len: self.len, memory: self.memory, locked: self.locked }
     }
+}
+
+/// The whole pages that `len` elements take.
+pub(crate) fn whole_pages<T>(len: usize) -> Result<Bytes, Error> {
+    const { assert!(align_of::<T>() <= 4096, "no more than a page's alignment") };
+    let too_long = prestage_vram::Error::TooLong { elements: len, size: size_of::<T>() };
+    let bytes =
+        len.checked_mul(size_of::<T>()).filter(|n| *n <= isize::MAX.unsigned_abs()).ok_or(too_long)?;
+    Ok(Bytes::of::<u8>(bytes).round_up(Bytes::of::<u8>(page_size())))
 }
 
 impl<T> Deref for Pinned<T> {

@@ -23,6 +23,10 @@ pub struct State {
     pub registered: Vec<Range<usize>>,
     /// Unlocking the ranges that begin here fails.
     pub stuck: Vec<usize>,
+    /// How often memory was pinned.
+    pub pins: usize,
+    /// For each pinned range that was given back, whether it held nothing but zeros.
+    pub wiped: Vec<bool>,
 }
 
 pub struct Probe {
@@ -144,12 +148,23 @@ impl Transfer for Probe {
         let pages = self.host.pin(len)?;
         let (at, len) = (pages.as_ptr(), pages.len());
         let range = at.addr().get()..at.addr().get() + len;
-        self.state.lock().unwrap().registered.push(range.clone());
+        {
+            let mut state = self.state.lock().unwrap();
+            state.registered.push(range.clone());
+            state.pins += 1;
+        }
+        // Whatever nobody writes to is no zero by chance.
+        // SAFETY: this memory, which nobody else has yet.
+        unsafe { at.write_bytes(0xa5, len) };
         let state = Arc::clone(&self.state);
         // SAFETY: the memory of `pages`, which goes when this is freed.
         Ok(unsafe {
-            Pages::new(at, len, move |_| {
-                state.lock().unwrap().registered.retain(|r| *r != range);
+            Pages::new(at, len, move |at| {
+                let mut state = state.lock().unwrap();
+                state.registered.retain(|r| *r != range);
+                // Written when it was pinned, and nobody else's any more.
+                let memory = std::slice::from_raw_parts(at.as_ptr(), len);
+                state.wiped.push(memory.iter().all(|byte| *byte == 0));
                 drop(pages);
             })
         })
