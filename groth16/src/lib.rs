@@ -21,7 +21,7 @@ pub use key::{
     AnyKey, Circom, Libsnark, ProvingKey, ProvingKeyParts, Query, Quotient, Reduction, Rows, VerifyingKey,
 };
 pub use matrix::{Matrix, MatrixBuilder};
-pub use plan::{Change, Footprints, Phase, Plan, Policy, Step, Sum};
+pub use plan::{Change, Footprints, ParseResidencyError, Phase, Plan, Policy, Residency, Step, Sum};
 pub use proof::Proof;
 pub use prover::{
     Assignment, Committed, Computed, DeviceFootprints, H, Options, Parts, Proved, Prover, Provided, Staged,

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use blst::blst_fr;
 use blstrs::Scalar;
 use ff::Field;
 use rayon::prelude::*;
 
+use crate::density::Density;
 use crate::shape::{ShapeError, expect_count};
 
 /// Index of the coefficient 1 in every table of coefficients.
@@ -110,13 +112,18 @@ impl Matrix {
         sums
     }
 
-    /// Marks every wire that some term with a non-zero coefficient names.
-    pub(crate) fn mark_wires(&self, seen: &mut [bool]) {
-        for (&wire, &c) in self.wires.iter().zip(&self.coefficients) {
-            if !bool::from(self.table[c as usize].is_zero()) {
-                seen[wire as usize] = true;
+    /// Which of `n` wires some term with a non-zero coefficient names, and the first `more` of them in any case.
+    pub(crate) fn wires_named(&self, n: usize, more: usize) -> Density {
+        let words: Vec<AtomicU64> = (0..n.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let zeros: Vec<bool> = self.table.iter().map(|c| c.is_zero().into()).collect();
+        self.wires.par_iter().zip(&self.coefficients).with_min_len(PIECE).for_each(|(&wire, &c)| {
+            let (word, bit) = (&words[wire as usize / 64], 1 << (wire % 64));
+            // Most wires are named more than once: looking costs less than writing.
+            if !zeros[c as usize] && word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Relaxed);
             }
-        }
+        });
+        Density::from_fn(n, |i| i < more || words[i / 64].load(Ordering::Relaxed) >> (i % 64) & 1 == 1)
     }
 }
 
@@ -331,9 +338,8 @@ mod tests {
         assert!(m.evaluate(&w[..2], &mut out).is_err());
 
         // The zero coefficient marks nothing.
-        let mut seen = [false; 3];
-        m.mark_wires(&mut seen);
-        assert_eq!(seen, [true, true, true]);
+        let seen = m.wires_named(3, 0);
+        assert_eq!(seen, Density::full(3));
     }
 
     #[test]

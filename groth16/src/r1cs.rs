@@ -1,6 +1,7 @@
 //! The constraint system and its witness.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use blstrs::Scalar;
 use ff::Field;
@@ -22,7 +23,20 @@ pub struct R1cs {
     a: Matrix,
     b: Matrix,
     c: Matrix,
+    named: Named,
 }
+
+/// The wires that A and B name, once someone has asked: it follows from the matrices, so any two are equal.
+#[derive(Clone, Debug, Default)]
+struct Named(OnceLock<[Density; 2]>);
+
+impl PartialEq for Named {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Named {}
 
 impl R1cs {
     /// Starts a system of `n_wires` wires of which the `n_public` after the first are public.
@@ -61,7 +75,7 @@ impl R1cs {
         }
         let join = |pieces| MatrixBuilder::join(n_wires, pieces);
         let (a, (b, c)) = rayon::join(|| join(a), || rayon::join(|| join(b), || join(c)));
-        Ok(Self { n_wires, n_outputs, n_public, a: a?, b: b?, c: c? })
+        Ok(Self { n_wires, n_outputs, n_public, a: a?, b: b?, c: c?, named: Named::default() })
     }
 
     /// Number of wires, the constant one included.
@@ -123,18 +137,21 @@ impl R1cs {
     /// public wires.
     #[must_use]
     pub fn density_a(&self) -> Density {
-        let mut seen = vec![false; self.n_wires as usize];
-        seen[..=self.n_public as usize].fill(true);
-        self.a.mark_wires(&mut seen);
-        Density::from_fn(seen.len(), |i| seen[i])
+        self.named()[0].clone()
     }
 
     /// The wires that have a point in the B queries: those that B names.
     #[must_use]
     pub fn density_b(&self) -> Density {
-        let mut seen = vec![false; self.n_wires as usize];
-        self.b.mark_wires(&mut seen);
-        Density::from_fn(seen.len(), |i| seen[i])
+        self.named()[1].clone()
+    }
+
+    /// Both, looked for once.
+    pub(crate) fn named(&self) -> &[Density; 2] {
+        self.named.0.get_or_init(|| {
+            let n = self.n_wires as usize;
+            [self.a.wires_named(n, self.n_public as usize + 1), self.b.wires_named(n, 0)]
+        })
     }
 
     /// The number of the first constraint that the witness does not satisfy, if any.
@@ -209,7 +226,8 @@ impl R1csBuilder {
     #[must_use]
     pub fn finish(self) -> R1cs {
         let Self { n_wires, n_outputs, n_public, a, b, c } = self;
-        R1cs { n_wires, n_outputs, n_public, a: a.finish(), b: b.finish(), c: c.finish() }
+        let (a, b, c) = (a.finish(), b.finish(), c.finish());
+        R1cs { n_wires, n_outputs, n_public, a, b, c, named: Named::default() }
     }
 }
 

@@ -40,19 +40,23 @@ fn prove_twenty<D: Subject>() {
     let pinned = device.ledger().locked().bytes();
     let mut worker = Worker::new(0);
     let mut after = Vec::new();
-    for policy in policies.into_iter().cycle().take(20) {
+    // The largest first: what it takes of host memory is kept.
+    for policy in policies.into_iter().cycle().skip(2).take(20) {
         let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
         assert!(device.ledger().locked().bytes() > pinned);
         let options = Options::default().policy(policy).insecure_blinding(blinding(1));
         let proved = prover.prove(&mut worker, &assignment, &options).unwrap();
         assert_eq!(proved.plan.policy(), policy);
         drop(assignment);
-        after.push((left(&device), resident()));
+        let (held, level, locked, reading) = left(&device);
+        after.push(((held, level, locked, reading), resident()));
+        // Besides that, what the next proof will use.
+        assert_eq!(locked, pinned + prover.memory().idle());
     }
     let [second, last] = [1, 19].map(|i: usize| &after[i]);
     assert_eq!(second.0, last.0);
-    let (held, level, locked, _) = &last.0;
-    assert_eq!((held.len(), level.used(), *locked), (0, Bytes::ZERO, pinned));
+    let (held, level, ..) = &last.0;
+    assert_eq!((held.len(), level.used()), (0, Bytes::ZERO));
     assert!(last.1.saturating_sub(second.1) <= Bytes::mib(16), "{} grew to {}", second.1, last.1);
     drop(prover);
     assert_eq!(device.ledger().locked().bytes(), Bytes::ZERO);

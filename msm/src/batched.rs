@@ -11,12 +11,12 @@
 //! ```
 
 use crate::compact::{Layout, Pieces, WordsPart};
-use crate::device::{Batch, BatchScalars, Msm, Queues};
-use crate::points::{Home, Place, Points, Scalars};
+use crate::device::{Batch, BatchBases, BatchScalars, Msm, Queues};
+use crate::points::{Bases, Home, Place, Scalars};
 use crate::{Affine, Error, Plan};
 use group::Group;
 use group::prime::PrimeCurveAffine;
-use prestage_transfer::{Downloading, Lanes, Pinned, Source, Uploading};
+use prestage_transfer::{Downloading, Lane, Lanes, Pinned, Source, Uploading};
 use prestage_vram::{Buf, Bytes, Device, Freed};
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -44,6 +44,8 @@ pub struct Batches {
     /// Terms in a batch; the last one may be smaller.
     batch: usize,
     plan: Plan,
+    /// Where the bases are.
+    bases: Place,
 }
 
 impl Batches {
@@ -52,7 +54,13 @@ impl Batches {
     pub fn new<D: Msm>(device: &D, len: usize, batch: usize) -> Self {
         let count = len.div_ceil(batch.max(1));
         let batch = len.div_ceil(count.max(1));
-        Self { len, batch, plan: device.plan(batch) }
+        Self { len, batch, plan: device.plan(batch), bases: Place::Host }
+    }
+
+    /// The same for bases that stay on the device: no slots are needed for them.
+    #[must_use]
+    pub const fn resident(self) -> Self {
+        Self { bases: Place::Device, ..self }
     }
 
     /// Terms in all.
@@ -101,7 +109,7 @@ impl Batches {
             Place::Host => Bytes::of::<u64>(Layout::slot(self.batch).saturating_mul(slots)) * device.scale(),
         };
         let results = device.partials::<A>().saturating_mul(slots);
-        device.scratch_charge::<A>(&self.plan) + Bytes::of::<A::Curve>(results) + streamed
+        device.scratch_charge::<A>(&self.plan, self.bases) + Bytes::of::<A::Curve>(results) + streamed
     }
 
     /// Slots of either kind.
@@ -172,8 +180,8 @@ pub struct Deferred<'t, D: Msm, A: Affine> {
     last: Option<Downloading<'t, D, MaybeUninit<A::Curve>>>,
     /// Scalars on their way, one batch in each device slot.
     uploads: [Vec<Uploading<'t, D, WordsPart>>; 2],
-    /// What the work under way reads in host memory: it goes after that has been waited for.
-    _bases: Points<A>,
+    /// The bases, which the work under way reads: they go after that has been waited for.
+    _bases: Arc<dyn Send + Sync + 't>,
     slots: Slots<A>,
 }
 
@@ -246,19 +254,20 @@ impl<D: Msm, A: Affine> fmt::Debug for Deferred<'_, D, A> {
 ///
 /// # Errors
 /// [`Error::LengthMismatch`] unless there are as many scalars as bases, [`Error::LongerThanPlanned`] when `batches` is
-/// for fewer; [`Error::Device`] when memory is refused or an operation fails. Nothing is left on the device then.
-pub fn batched<'t, D: Msm, A: Affine>(
+/// for another number of them or for bases that stay on the device and these do not; [`Error::Device`] when memory is refused or an operation fails. Nothing is left on the device then.
+pub fn batched<'t, 'b, 'r: 't + 'b, D: Msm, A: Affine>(
     lanes: &Lanes<'t, D>,
     label: &str,
-    bases: &Points<A>,
+    bases: impl Into<Bases<'b, 'r, D, A>>,
     mut scalars: Scalars<'_, '_, D>,
     batches: &Batches,
     slots: &Slots<A>,
 ) -> Result<Deferred<'t, D, A>, Error> {
+    let bases: Bases<'b, 'r, D, A> = bases.into();
     if bases.len() != scalars.len() {
         return Err(Error::LengthMismatch { bases: bases.len(), scalars: scalars.len() });
     }
-    if bases.len() != batches.len() {
+    if bases.len() != batches.len() || (bases.place() == Place::Host && batches.bases == Place::Device) {
         return Err(Error::LongerThanPlanned { len: bases.len(), planned: batches.len() });
     }
     let mut deferred = Deferred {
@@ -267,11 +276,19 @@ pub fn batched<'t, D: Msm, A: Affine>(
         sum: A::Curve::identity(),
         last: None,
         uploads: Default::default(),
-        _bases: bases.clone(),
+        _bases: bases.hold(),
         slots: slots.clone(),
     };
     if bases.is_empty() {
         return Ok(deferred);
+    }
+    // Dropped before `deferred`, which keeps the bases, when this fails.
+    let mut fence = Fence(Some(&lanes.compute));
+    if let Bases::Device(resident) = bases {
+        lanes
+            .device()
+            .wait(lanes.compute.queue(), resident.mark())
+            .map_err(prestage_transfer::Error::from)?;
     }
     let mut memory = Memory::<D, A>::take(lanes, batches, scalars.place())?;
     let mut freed = Some(lanes.turn().freed()?);
@@ -287,7 +304,20 @@ pub fn batched<'t, D: Msm, A: Affine>(
         deferred.collect()?;
         deferred.last = Some(result);
     }
+    fence.0 = None;
     Ok(deferred)
+}
+
+/// Waits for a lane when dropped, unless it has been taken off: bases on the device may not go while a batch may read them.
+struct Fence<'l, 't, D: Device>(Option<&'l Lane<'t, D>>);
+
+impl<D: Device> Drop for Fence<'_, '_, D> {
+    fn drop(&mut self) {
+        if let Some(lane) = self.0 {
+            // What failed has ended as well; the turn reports it.
+            let _ = lane.drain();
+        }
+    }
 }
 
 /// What a sum holds on the device while it is being enqueued.
@@ -304,7 +334,7 @@ struct Memory<'t, D: Device, A: Affine> {
 impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
     /// The whole [`Batches::footprint`], so that a sum that begins cannot be refused in the middle.
     fn take(lanes: &Lanes<'t, D>, batches: &Batches, place: Place) -> Result<Self, Error> {
-        let bytes = lanes.device().scratch::<A>(batches.plan());
+        let bytes = lanes.device().scratch::<A>(batches.plan(), batches.bases);
         let bytes =
             bytes.to_usize().ok_or(prestage_vram::Error::TooLong { elements: usize::MAX, size: 1 })?;
         let streamed = if place == Place::Host { batches.slots() } else { 0 };
@@ -312,7 +342,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
             scratch: lanes.compute.alloc_charged(
                 "msm scratch",
                 bytes,
-                lanes.device().scratch_charge::<A>(batches.plan()),
+                lanes.device().scratch_charge::<A>(batches.plan(), batches.bases),
             )?,
             results: (0..batches.slots())
                 .map(|_| {
@@ -357,7 +387,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         &mut self,
         lanes: &Lanes<'t, D>,
         label: &str,
-        bases: &Points<A>,
+        bases: Bases<'_, '_, D, A>,
         scalars: &mut Scalars<'_, '_, D>,
         batches: &Batches,
         index: usize,
@@ -384,7 +414,10 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         let batch = Batch {
             name: format!("msm {label} {}/{}", index + 1, batches.count()),
             plan: batches.plan(),
-            bases,
+            bases: match bases {
+                Bases::Host(points) => BatchBases::Host(points),
+                Bases::Device(resident) => BatchBases::Device(resident.block()),
+            },
             terms,
             scalars,
             scratch: self.scratch.block(),
@@ -393,7 +426,8 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         let queues = Queues { compute: queue, upload: lanes.upload.queue() };
         // SAFETY: all three blocks were just claimed for this queue, and whoever uses them next claims them first;
         // `take` gave them their sizes; the scalars were uploaded, or belong to a buffer of initialised elements
-        // that holds the range. The deferred sum keeps the bases until it has waited for the batch.
+        // that holds the range; the lane waits for bases on the device. The deferred sum keeps the bases until it has
+        // waited for the batch, and a sum that fails waits for the lane before.
         unsafe { lanes.device().enqueue(queues, batch) }?;
         if let Some(buf) = sent {
             let mark = lanes.compute.record()?;

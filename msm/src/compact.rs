@@ -13,7 +13,7 @@ use crate::split::{CHUNK, to_integer};
 use crate::{Error, Stats};
 use blstrs::Scalar;
 use ff::Field;
-use prestage_transfer::{Pinned, Source, Transfer};
+use prestage_transfer::{Pinned, PinnedPool, Source, Transfer};
 use prestage_vram::Bytes;
 use rayon::prelude::*;
 use std::fmt;
@@ -69,26 +69,135 @@ impl Words {
     }
 }
 
+/// The scalars of a sum among the values of wires: all of them, or those that a bitmap names. They are read where they lie.
+///
+/// ```
+/// use blstrs::Scalar;
+/// use prestage_msm::Chosen;
+///
+/// let wires: Vec<_> = (0..100).map(Scalar::from).collect();
+/// let (inputs, others) = wires.split_at(3);
+/// assert_eq!(Chosen::all([inputs, others]).len(), 100);
+/// // Wires 1, 2 and 65.
+/// assert_eq!(Chosen::of([inputs, others], &[0b110, 0b10]).len(), 3);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Chosen<'a> {
+    values: [&'a [Scalar]; 2],
+    bits: Option<&'a [u64]>,
+    len: usize,
+}
+
+impl<'a> Chosen<'a> {
+    /// All values, those of the second slice after those of the first.
+    #[must_use]
+    pub const fn all(values: [&'a [Scalar]; 2]) -> Self {
+        Self { values, bits: None, len: values[0].len() + values[1].len() }
+    }
+
+    /// The values, counted through both slices, whose bit is set: bit `i % 64` of word `i / 64` is value `i`'s. Values past
+    /// the bitmap are not chosen; bits past the values are ignored.
+    #[must_use]
+    pub fn of(values: [&'a [Scalar]; 2], bits: &'a [u64]) -> Self {
+        let wires = values[0].len() + values[1].len();
+        let set = |(k, word): (usize, &u64)| {
+            let left = wires.saturating_sub(k * BITS);
+            if left < BITS { word & ((1 << left) - 1) } else { *word }.count_ones() as usize
+        };
+        Self { values, bits: Some(bits), len: bits.par_iter().enumerate().with_min_len(CHUNK).map(set).sum() }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The wire at which each chunk begins.
+    fn starts(&self) -> Vec<usize> {
+        let Some(bits) = self.bits else { return (0..self.len).step_by(CHUNK).collect() };
+        let mut starts = Vec::with_capacity(self.len.div_ceil(CHUNK));
+        let mut rank = 0;
+        for (k, word) in bits.iter().enumerate() {
+            let after = rank + word.count_ones() as usize;
+            // At most one begins in a word, which is shorter than a chunk.
+            let next = starts.len() * CHUNK;
+            if next < after && next < self.len {
+                let first = ones_of(std::iter::once(*word)).nth(next - rank).unwrap_or(0);
+                starts.push(k * BITS + first);
+            }
+            rank = after;
+        }
+        starts
+    }
+
+    /// Calls `with` for `count` scalars from that of wire `start` on, numbered from 0.
+    fn each(&self, start: usize, count: usize, mut with: impl FnMut(usize, &Scalar)) {
+        let [first, second] = self.values;
+        let Some(bits) = self.bits else {
+            let left = first.get(start..).unwrap_or_default();
+            let right = second.get(start.saturating_sub(first.len())..).unwrap_or_default();
+            return left.iter().chain(right).take(count).enumerate().for_each(|(i, scalar)| with(i, scalar));
+        };
+        let value = |wire: usize| match wire.checked_sub(first.len()) {
+            None => first.get(wire),
+            Some(wire) => second.get(wire),
+        };
+        let words = bits.iter().enumerate().skip(start / BITS).map(|(k, word)| {
+            if k == start / BITS { (k, word & (u64::MAX << (start % BITS))) } else { (k, *word) }
+        });
+        let wires = words.flat_map(|(k, word)| ones_of(std::iter::once(word)).map(move |i| k * BITS + i));
+        wires.take(count).filter_map(value).enumerate().for_each(|(i, scalar)| with(i, scalar));
+    }
+}
+
+impl fmt::Debug for Chosen<'_> {
+    /// Shows how many, never values: they are a witness.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chosen").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
 /// What one chunk of scalars consists of.
 struct Sorted {
     others: [u64; WORDS],
     ones: [u64; WORDS],
-    count: usize,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    others: usize,
+    ones: usize,
 }
 
 impl Sorted {
-    fn new(scalars: &[Scalar]) -> Self {
-        let mut sorted = Self { others: [0; WORDS], ones: [0; WORDS], count: 0 };
-        for (i, scalar) in scalars.iter().enumerate().filter(|(_, scalar)| !bool::from(scalar.is_zero())) {
+    fn new(scalars: &Chosen<'_>, start: usize, count: usize) -> Self {
+        let mut sorted = Self { others: [0; WORDS], ones: [0; WORDS], counts: Counts::default() };
+        scalars.each(start, count, |i, scalar| {
+            if bool::from(scalar.is_zero()) {
+                return;
+            }
             let (word, bit) = (i / BITS, 1 << (i % BITS));
             if *scalar == Scalar::ONE {
                 sorted.ones[word] |= bit;
+                sorted.counts.ones += 1;
             } else {
                 sorted.others[word] |= bit;
-                sorted.count += 1;
+                sorted.counts.others += 1;
             }
-        }
+        });
         sorted
+    }
+
+    fn is_other(&self, i: usize) -> bool {
+        self.others[i / BITS] >> (i % BITS) & 1 == 1
     }
 }
 
@@ -98,15 +207,34 @@ impl Compact {
     /// # Errors
     /// [`Error::Device`] when pinning fails for another reason than that memory cannot be page-locked.
     pub fn new(device: &impl Transfer, scalars: &[Scalar]) -> Result<Self, Error> {
-        let len = scalars.len();
-        let chunks: Vec<Sorted> = scalars.par_chunks(CHUNK).map(Sorted::new).collect();
+        Self::sorted(&Chosen::all([scalars, &[]]), |len| Pinned::uninit(device, len))
+    }
+
+    /// The same of chosen scalars, in memory of `pool`.
+    ///
+    /// # Errors
+    /// As [`Compact::new`].
+    pub fn kept(pool: &PinnedPool, device: &impl Transfer, scalars: &Chosen<'_>) -> Result<Self, Error> {
+        Self::sorted(scalars, |len| pool.uninit(device, len))
+    }
+
+    fn sorted(
+        scalars: &Chosen<'_>,
+        pin: impl FnOnce(usize) -> Result<Pinned<MaybeUninit<u64>>, prestage_transfer::Error>,
+    ) -> Result<Self, Error> {
+        let (len, starts) = (scalars.len(), scalars.starts());
+        let count = |chunk: usize| CHUNK.min(len - chunk * CHUNK);
+        let chunks: Vec<Sorted> = (0..starts.len())
+            .into_par_iter()
+            .map(|chunk| Sorted::new(scalars, starts[chunk], count(chunk)))
+            .collect();
         let mut ranks = Vec::with_capacity(chunks.len());
-        let mut others = 0;
-        for chunk in &chunks {
-            ranks.push(others);
-            others += chunk.count;
+        let mut sum = Counts::default();
+        for Sorted { counts, .. } in &chunks {
+            ranks.push(sum.others);
+            sum = Counts { others: sum.others + counts.others, ones: sum.ones + counts.ones };
         }
-        let ones = chunks.iter().flat_map(|chunk| chunk.ones).map(|word| word.count_ones() as usize).sum();
+        let Counts { others, ones } = sum;
         let stats = Stats { zeros: len - ones - others, ones, others, additions: 0 };
 
         let width = len.div_ceil(BITS);
@@ -118,22 +246,28 @@ impl Compact {
             let integers: Vec<_> = chunks
                 .iter()
                 .map(|chunk| {
-                    let (head, tail) = std::mem::take(&mut rest).split_at_mut(chunk.count * LIMBS);
+                    let (head, tail) = std::mem::take(&mut rest).split_at_mut(chunk.counts.others * LIMBS);
                     rest = tail;
                     head
                 })
                 .collect();
             let bitmaps = of_others.par_chunks_mut(WORDS).zip(of_ones.par_chunks_mut(WORDS));
-            let parts = bitmaps.zip(scalars.par_chunks(CHUNK)).zip(integers).zip(&chunks);
-            parts.for_each(|((((of_others, of_ones), scalars), integers), sorted)| {
+            let parts = bitmaps.zip(integers).zip(&chunks).enumerate();
+            parts.for_each(|(chunk, (((of_others, of_ones), integers), sorted))| {
                 of_others.iter_mut().zip(sorted.others).for_each(|(place, word)| _ = place.write(word));
                 of_ones.iter_mut().zip(sorted.ones).for_each(|(place, word)| _ = place.write(word));
-                let others = ones_of(sorted.others.iter().copied()).map(|i| to_integer(scalars[i]));
-                let words = others.flatten();
-                integers.iter_mut().zip(words).for_each(|(place, word)| _ = place.write(word));
+                let mut places = integers.chunks_exact_mut(LIMBS);
+                scalars.each(starts[chunk], count(chunk), |i, scalar| {
+                    if sorted.is_other(i)
+                        && let Some(place) = places.next()
+                    {
+                        let words = to_integer(*scalar);
+                        place.iter_mut().zip(words).for_each(|(place, word)| _ = place.write(word));
+                    }
+                });
             });
         };
-        let words = match Pinned::uninit(device, total) {
+        let words = match pin(total) {
             Ok(mut pinned) => {
                 write(&mut pinned);
                 // SAFETY: both bitmaps cover every scalar, and each chunk has as many integers as it has others.
@@ -417,6 +551,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn chosen_scalars_are_those_gathered() {
+        let host = Host::open(HostConfig::default()).unwrap();
+        let pool = PinnedPool::new(&host);
+        let values: Vec<_> =
+            (0..3 * CHUNK as u64 + 77).map(|i| Scalar::from(i * i % 7 % 3 + i / 9000)).collect();
+        let words = values.len().div_ceil(BITS);
+        let bitmaps: [Vec<u64>; 5] = [
+            vec![u64::MAX; words],
+            vec![0; words],
+            (0..words as u64).map(|k| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(k + 1)).collect(),
+            (0..words as u64).map(|k| if k % 5 < 2 { u64::MAX } else { 1 << (k % 64) }).collect(),
+            vec![u64::MAX; 3],
+        ];
+        for bits in bitmaps {
+            let set = |i: usize| bits.get(i / BITS).is_some_and(|word| word >> (i % BITS) & 1 == 1);
+            let gathered: Vec<_> = (0..values.len()).filter(|i| set(*i)).map(|i| values[i]).collect();
+            let expected = Compact::new(&host, &gathered).unwrap();
+            for split in [0, 1, 328, values.len()] {
+                let (first, second) = values.split_at(split);
+                let chosen = Chosen::of([first, second], &bits);
+                let compact = Compact::kept(&pool, &host, &chosen).unwrap();
+                assert_eq!((compact.len(), compact.stats()), (gathered.len(), expected.stats()));
+                assert_eq!(compact.0.words.as_slice(), expected.0.words.as_slice());
+                assert_eq!(compact.0.ranks, expected.0.ranks);
+            }
+        }
+        let (first, second) = values.split_at(500);
+        let all = Compact::kept(&pool, &host, &Chosen::all([first, second])).unwrap();
+        assert_eq!(all.0.words.as_slice(), Compact::new(&host, &values).unwrap().0.words.as_slice());
     }
 
     #[test]

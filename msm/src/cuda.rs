@@ -5,9 +5,10 @@
 //! compute           [chunk 0][chunk 1][chunk 2] … [reduce]
 //! ```
 //!
-//! Buckets stay from chunk to chunk. A batch leaves one partial sum for each window and one of the ones; the host adds them up.
+//! Bases that stay on the card are used where they are. Buckets stay from chunk to chunk. A batch leaves one partial sum for each
+//! window and one of the ones; the host adds them up.
 
-use crate::{Affine, Batch, BatchScalars, Layout, Msm, Plan, Points, Queues};
+use crate::{Affine, Batch, BatchBases, BatchScalars, Layout, Msm, Place, Plan, Points, Queues};
 use blstrs::Scalar;
 use group::Group;
 use prestage_kernels::msm::{self as launches, Curve, Form, Ones, Plan as Passes};
@@ -31,8 +32,8 @@ unsafe impl Msm for Cuda {
         Plan::new(len, 1)
     }
 
-    fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes {
-        Scratch::new::<A>(self, plan, std::ptr::null_mut()).bytes
+    fn scratch<A: Affine>(&self, plan: &Plan, bases: Place) -> Bytes {
+        Scratch::new::<A>(self, plan, bases, std::ptr::null_mut()).bytes
     }
 
     fn partials<A: Affine>(&self) -> usize {
@@ -86,7 +87,7 @@ struct Scratch {
     passes: Passes,
     /// For the kernels.
     work: *mut u8,
-    /// Two chunks of bases.
+    /// Two chunks of bases, where they are streamed.
     bases: [*mut u8; 2],
     /// Ranks of compact scalars.
     ranks: *mut u32,
@@ -98,7 +99,7 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn new<A: Affine>(device: &Cuda, plan: &Plan, base: *mut u8) -> Self {
+    fn new<A: Affine>(device: &Cuda, plan: &Plan, bases: Place, base: *mut u8) -> Self {
         let passes = passes::<A>(device, plan);
         let chunk = plan.len().clamp(1, CHUNK);
         let mut used = 0u64;
@@ -107,7 +108,7 @@ impl Scratch {
             used = used.saturating_add(bytes.next_multiple_of(256));
             at
         };
-        let bases = Bytes::of::<A>(chunk).get();
+        let bases = if bases == Place::Host { Bytes::of::<A>(chunk).get() } else { 0 };
         Self {
             work: take(passes.scratch_bytes()),
             bases: [take(bases), take(bases)],
@@ -120,9 +121,9 @@ impl Scratch {
     }
 }
 
-/// The chunks of a batch of `n` terms: a small one first.
-fn chunks(n: usize) -> impl Iterator<Item = Range<usize>> {
-    let first = if n > CHUNK { FIRST } else { n };
+/// The chunks of a batch of `n` terms: a small one first where bases are streamed.
+fn chunks(n: usize, bases: Place) -> impl Iterator<Item = Range<usize>> {
+    let first = if n > CHUNK && bases == Place::Host { FIRST } else { n.min(CHUNK) };
     let rest = (first..n).step_by(CHUNK).map(move |start| start..n.min(start + CHUNK));
     std::iter::once(0..first).chain(rest)
 }
@@ -143,14 +144,20 @@ unsafe fn enqueue<A: Affine>(
 ) -> Result<(), Error> {
     let Queues { compute, upload } = queues;
     let Batch { name, plan, bases, terms, scalars, scratch, result } = batch;
-    let scratch = Scratch::new::<A>(device, plan, scratch.as_ptr());
+    let place = match bases {
+        BatchBases::Host(_) => Place::Host,
+        BatchBases::Device(_) => Place::Device,
+    };
+    let scratch = Scratch::new::<A>(device, plan, place, scratch.as_ptr());
     let passes = &scratch.passes;
     let scalars = match scalars {
         BatchScalars::Plain { block, at } => At::Plain(block.as_ptr::<Fr>().cast_const().wrapping_add(*at)),
         BatchScalars::Compact { block, layout } => At::Compact(block.as_ptr::<u64>().cast_const(), *layout),
     };
-    let bases = bases.host().get(terms.clone()).unwrap_or_default();
-    let n = bases.len();
+    let n = match bases {
+        BatchBases::Host(points) => points.memory().get(terms.clone()).unwrap_or_default().len(),
+        BatchBases::Device(_) => terms.len(),
+    };
 
     let mut prelude = match scalars {
         At::Plain(_) => Vec::new(),
@@ -159,24 +166,33 @@ unsafe fn enqueue<A: Affine>(
     // What was in the scratch before has been used by then.
     let mut left: [CudaMark; 2] = [device.record(compute)?, device.record(compute)?];
     for group in passes.groups() {
-        for (number, chunk) in chunks(n).enumerate() {
-            let slot = scratch.bases[number % 2];
-            let part = &bases[chunk.clone()];
-            device.wait(upload, &left[number % 2])?;
-            let work = Work::copy(format!("stream {name}"), Bytes::of::<A>(part.len()));
-            // SAFETY: the slot is inside the scratch, which is the compute queue's, and that is waited for; the bases stay until
-            // the batch has ended, by the contract, or until the queue was drained.
-            unsafe {
-                device.enqueue(upload, work, |stream| {
-                    stream.upload(part.as_ptr().cast(), slot, size_of_val(part))
-                })
-            }?;
-            let arrived = device.record(upload)?;
-            device.wait(compute, &arrived)?;
+        for (number, chunk) in chunks(n, place).enumerate() {
+            let at = match bases {
+                BatchBases::Device(block) => {
+                    block.as_ptr::<A>().wrapping_add(terms.start + chunk.start).cast::<u8>()
+                }
+                BatchBases::Host(points) => {
+                    let slot = scratch.bases[number % 2];
+                    let part = points.memory().get(terms.start + chunk.start..terms.start + chunk.end);
+                    let part = part.unwrap_or_default();
+                    device.wait(upload, &left[number % 2])?;
+                    let work = Work::copy(format!("stream {name}"), Bytes::of::<A>(part.len()));
+                    // SAFETY: the slot is inside the scratch, which is the compute queue's, and that is waited for; the bases
+                    // stay until the batch has ended, by the contract, or until the queue was drained.
+                    unsafe {
+                        device.enqueue(upload, work, |stream| {
+                            stream.upload(part.as_ptr().cast(), slot, size_of_val(part))
+                        })
+                    }?;
+                    let arrived = device.record(upload)?;
+                    device.wait(compute, &arrived)?;
+                    slot
+                }
+            };
 
             let mut launches = std::mem::take(&mut prelude);
             let (first, len) = (chunk.start as u64, chunk.len() as u64);
-            let (form, at) = match scalars {
+            let (form, of_chunk) = match scalars {
                 At::Plain(scalars) => (Form::Montgomery, scalars.wrapping_add(chunk.start)),
                 At::Compact(words, layout) => {
                     launches.push(launches::expand(
@@ -193,14 +209,16 @@ unsafe fn enqueue<A: Affine>(
             };
             let work = scratch.work;
             launches.extend(if number == 0 {
-                passes.begin(&group, Ones::Apart, form, at, slot, len, work)
+                passes.begin(&group, Ones::Apart, form, of_chunk, at, len, work)
             } else {
-                passes.accumulate(&group, Ones::Apart, form, at, slot, len, work)
+                passes.accumulate(&group, Ones::Apart, form, of_chunk, at, len, work)
             });
-            let moved = Bytes::of::<A>(part.len()) + Bytes::of::<Scalar>(part.len());
+            let moved = Bytes::of::<A>(chunk.len()) + Bytes::of::<Scalar>(chunk.len());
             // SAFETY: scratch, scalars and result are claimed for the queue, and of the sizes that they need.
             unsafe { card::enqueue(device, compute, Work::launch(name.clone(), moved), &launches) }?;
-            left[number % 2] = device.record(compute)?;
+            if place == Place::Host {
+                left[number % 2] = device.record(compute)?;
+            }
         }
         prelude.extend(passes.reduce(&group, scratch.work, scratch.results));
     }

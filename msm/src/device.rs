@@ -2,13 +2,14 @@
 
 use crate::compact::View;
 use crate::host::{Input, in_scratch};
-use crate::{Affine, Layout, Plan, Points, Stats};
+use crate::{Affine, Layout, Place, Plan, Points, Stats};
 use blstrs::Scalar;
 use prestage_transfer::Transfer;
 use prestage_vram::sim::SimQueue;
 use prestage_vram::{Bytes, Cost, Cpu, Device, Error, Host, HostBlock, HostPtr, HostQueue, Sim, Units, Work};
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The scalars of one batch, in a block of device memory.
 #[derive(Debug)]
@@ -29,6 +30,15 @@ pub enum BatchScalars<'b, B> {
     },
 }
 
+/// The bases of the whole sum that a batch belongs to.
+#[derive(Debug)]
+pub enum BatchBases<'b, A, B> {
+    /// In host memory.
+    Host(&'b Points<A>),
+    /// From the beginning of a block of device memory on. The compute queue comes after what wrote them.
+    Device(&'b B),
+}
+
 /// One batch of a sum, as a device is asked for it: Σ scalars\[i\]·bases\[`terms.start` + i\] over `terms`.
 #[derive(Debug)]
 pub struct Batch<'b, A, B> {
@@ -37,7 +47,7 @@ pub struct Batch<'b, A, B> {
     /// For at least as many terms.
     pub plan: &'b Plan,
     /// The bases of the whole sum.
-    pub bases: &'b Points<A>,
+    pub bases: BatchBases<'b, A, B>,
     /// Which of the bases.
     pub terms: Range<usize>,
     /// Its scalars, as many as terms.
@@ -74,12 +84,17 @@ pub unsafe trait Msm: Transfer {
     /// The fastest plan for batches of `len` terms.
     fn plan(&self, len: usize) -> Plan;
 
-    /// Device memory that a batch takes beside scalars and result.
-    fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes;
+    /// Device memory that a batch takes beside scalars, result, and bases that are on the device already.
+    fn scratch<A: Affine>(&self, plan: &Plan, bases: Place) -> Bytes;
 
     /// What that memory is accounted for: itself, but at full size on a simulated card.
-    fn scratch_charge<A: Affine>(&self, plan: &Plan) -> Bytes {
-        self.scratch::<A>(plan)
+    fn scratch_charge<A: Affine>(&self, plan: &Plan, bases: Place) -> Bytes {
+        self.scratch::<A>(plan, bases)
+    }
+
+    /// Whether bases in host memory come up a link, so that sums gain by bases that stay on the device.
+    fn streams(&self) -> bool {
+        true
     }
 
     /// Partial sums that a batch leaves, the same for every plan.
@@ -113,8 +128,8 @@ pub unsafe trait Msm: Transfer {
     ///
     /// # Safety
     /// The three blocks were claimed for the compute queue, in that they are used by no other queue until it has done this
-    /// work, and have the sizes that [`Batch`] states; the scalars are initialised by what that queue ran before. The bases
-    /// stay where they are until the work has ended.
+    /// work, and have the sizes that [`Batch`] states; the scalars are initialised by what that queue ran before, as are
+    /// bases on the device. The bases stay where they are until the work has ended.
     ///
     /// # Errors
     /// [`Error::Device`] when not all was enqueued; [`Error::Poisoned`].
@@ -131,8 +146,12 @@ unsafe impl Msm for Host {
         Plan::new(len, rayon::current_num_threads())
     }
 
-    fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes {
+    fn scratch<A: Affine>(&self, plan: &Plan, _: Place) -> Bytes {
         plan.footprint::<A>()
+    }
+
+    fn streams(&self) -> bool {
+        false
     }
 
     unsafe fn enqueue<A: Affine>(
@@ -151,12 +170,16 @@ unsafe impl Msm for Sim {
         Plan::new(len, rayon::current_num_threads())
     }
 
-    fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes {
+    fn scratch<A: Affine>(&self, plan: &Plan, _: Place) -> Bytes {
         plan.footprint::<A>()
     }
 
-    fn scratch_charge<A: Affine>(&self, plan: &Plan) -> Bytes {
-        card_scratch::<A>((plan.len() as u64).saturating_mul(self.scale()))
+    fn hold<A: Affine>(&self, points: Points<A>) -> Result<Points<A>, crate::Error> {
+        if points.is_locked() { Ok(points) } else { points.locked(self) }
+    }
+
+    fn scratch_charge<A: Affine>(&self, plan: &Plan, bases: Place) -> Bytes {
+        card_scratch::<A>((plan.len() as u64).saturating_mul(self.scale()), bases)
     }
 
     unsafe fn enqueue<A: Affine>(
@@ -171,31 +194,39 @@ unsafe impl Msm for Sim {
 
 /// What a sum of `n` terms takes on a card that streams bases and integers in chunks while its buckets stay: for each of up to
 /// 2^22 terms an integer and two sort entries of eight bytes; 2^(c-1) buckets of four coordinates for each window of c bits,
-/// c = log2(n) - 4 within 4 and 20; and two slots of up to 2^18 bases. It never falls as sums grow.
-fn card_scratch<A: Affine>(n: u64) -> Bytes {
+/// c = log2(n) - 4 within 4 and 20; and where bases are streamed two slots of up to 2^18 of them. It never falls as sums grow.
+fn card_scratch<A: Affine>(n: u64, bases: Place) -> Bytes {
     let Some(log) = n.checked_ilog2() else { return Bytes::ZERO };
     let c = log.saturating_sub(4).clamp(4, 20);
     let buckets = u64::from(256u32.div_ceil(c)) << (c - 1);
     let affine = Bytes::of::<A>(1);
-    Bytes::new(32 + 16) * n.min(1 << 22) + affine * 2 * buckets + affine * 2 * n.min(1 << 18)
+    let slots = if bases == Place::Host { affine * 2 * n.min(1 << 18) } else { Bytes::ZERO };
+    Bytes::new(32 + 16) * n.min(1 << 22) + affine * 2 * buckets + slots
 }
 
 /// What a batch costs on a simulated card where each term stands for `scale`: scalars looked at (`msm-scan`), bases
-/// added (`msm-g1-one`), terms that go through windows (`msm-g1`); the same in G2. Its bases come up the link meanwhile.
-fn cost<A: Affine>(n: usize, stats: &Stats, scale: u64) -> Cost {
+/// added (`msm-g1-one`), terms that go through windows (`msm-g1`); the same in G2. `streamed` of its bases come up the link
+/// meanwhile.
+fn cost<A: Affine>(n: usize, stats: &Stats, streamed: usize, scale: u64) -> Cost {
     let kinds = if A::NAME == "G1" { ["msm-g1-one", "msm-g1"] } else { ["msm-g2-one", "msm-g2"] };
     let counts = [("msm-scan", n), (kinds[0], stats.ones), (kinds[1], stats.others)];
     let units = counts
         .into_iter()
         .filter(|(_, count)| *count > 0)
         .map(|(kind, count)| Units { kind, count: (count as u64).saturating_mul(scale) });
-    Cost::kernels(units, Bytes::of::<A>(n) * scale)
+    Cost::kernels(units, Bytes::of::<A>(streamed) * scale)
 }
 
 /// Scalars of a batch as a job finds them.
 enum At {
     Plain(HostPtr<Scalar>, usize),
     Compact(HostPtr<u64>, Layout),
+}
+
+/// Bases of a batch as a job finds them.
+enum Source<A> {
+    Host(Arc<[A]>),
+    Device(HostPtr<A>),
 }
 
 /// [`Msm::enqueue`] on a device whose memory is host memory.
@@ -208,8 +239,12 @@ unsafe fn perform<D: Cpu, A: Affine>(
     batch: Batch<'_, A, HostBlock>,
 ) -> Result<(), Error> {
     let Batch { name, plan, bases, terms, scalars, scratch, result } = batch;
-    let (plan, bases) = (*plan, bases.host().clone());
+    let plan = *plan;
     let (n, scale) = (terms.len(), device.scale());
+    let (bases, streamed) = match bases {
+        BatchBases::Host(points) => (Source::Host(points.host().clone()), n),
+        BatchBases::Device(block) => (Source::Device(block.as_ptr()), 0),
+    };
     let bytes = plan.footprint::<A>().to_usize().unwrap_or(0);
     let (scalars, read) = match scalars {
         BatchScalars::Plain { block, at } => (At::Plain(block.as_ptr(), at), Bytes::of::<Scalar>(n)),
@@ -229,13 +264,22 @@ unsafe fn perform<D: Cpu, A: Affine>(
         };
         // SAFETY: the block has that many bytes and is this queue's for now.
         let scratch = unsafe { scratch.slice_mut(bytes) };
-        let sum = bases.get(terms).and_then(|bases| in_scratch(&plan, bases, scalars, scratch));
+        let bases = match &bases {
+            Source::Host(bases) => bases.get(terms),
+            // SAFETY: a live block that holds the bases of the whole sum, written before this and only read from then on.
+            Source::Device(block) => {
+                let first = block.get().wrapping_add(terms.start).cast_const();
+                // SAFETY: a live block that holds the bases of the whole sum, written before this and only read from then on.
+                Some(unsafe { std::slice::from_raw_parts(first, n) })
+            }
+        };
+        let sum = bases.and_then(|bases| in_scratch(&plan, bases, scalars, scratch));
         // A panic is how a job fails its queue: what follows is skipped, and whoever waits is told.
         #[allow(clippy::panic)]
         let Some((sum, stats)) = sum else { panic!("a batch outside its bases or its scratch") };
         // SAFETY: the block holds one point and is this queue's for now.
         unsafe { result.get().write(MaybeUninit::new(sum)) };
-        cost::<A>(n, &stats, scale)
+        cost::<A>(n, &stats, streamed, scale)
     };
     let moved = (Bytes::of::<A>(n) + read) * scale;
     // SAFETY: by this function's contract the blocks stay this queue's until the job has run.

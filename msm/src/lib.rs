@@ -21,10 +21,10 @@ mod split;
 
 pub use affine::{Affine, to_affine_batch};
 pub use batched::{Batches, Deferred, Slots, batched};
-pub use compact::{Compact, Layout};
-pub use device::{Batch, BatchScalars, Msm, Queues};
+pub use compact::{Chosen, Compact, Layout};
+pub use device::{Batch, BatchBases, BatchScalars, Msm, Queues};
 pub use error::Error;
 pub use fixed_base::{Multiples, Threads};
 pub use host::{Stats, msm, msm_with};
 pub use plan::Plan;
-pub use points::{Place, Points, Scalars};
+pub use points::{Bases, Place, Points, Resident, Scalars};

@@ -1,24 +1,34 @@
 //! Where the terms of a sum on a device come from.
 
-use crate::{Compact, Error};
+use crate::{Affine, Compact, Error};
 use blstrs::Scalar;
-use prestage_transfer::{Shared, Transfer};
-use prestage_vram::{Buf, Bytes, Device};
+use prestage_transfer::{Error as E, Lane, Pinned, Shared, Transfer};
+use prestage_vram::{Buf, Bytes, Class, Device};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Memory is locked in pieces of this size.
 const CHUNK: Bytes = Bytes::gib(1);
+/// Up to so many bytes of points are copied where they cannot be locked in place.
+const FEW: usize = 1 << 20;
 
 /// The bases of sums: a query of a proving key. Clones share the memory.
 ///
-/// They lie in host memory; a device that cannot read it streams them.
+/// They lie in host memory; a device that cannot read it streams them, or keeps a copy ([`Resident`]).
 #[derive(Clone, Debug)]
 pub struct Points<A> {
     host: Arc<[A]>,
-    /// Keeps that memory page-locked.
-    lock: Option<Arc<Shared<A>>>,
+    lock: Option<Lock<A>>,
+}
+
+/// Page-locked memory of points.
+#[derive(Clone, Debug)]
+enum Lock<A> {
+    /// Where they lie.
+    There(#[allow(dead_code)] Arc<Shared<A>>),
+    /// A copy, of so few that they lie on pages with other memory that is locked already.
+    Copy(Arc<Pinned<A>>),
 }
 
 impl<A> Points<A> {
@@ -40,12 +50,26 @@ impl<A> Points<A> {
     /// [`Error::Device`] when locking fails for another reason than that it cannot be had.
     pub fn locked(self, device: &impl Transfer) -> Result<Self, Error>
     where
-        A: Send + Sync,
+        A: Copy + Send + Sync + 'static,
     {
-        match Shared::lock(device, Arc::clone(&self.host), CHUNK) {
-            Ok(lock) => Ok(Self { lock: Some(Arc::new(lock)), ..self }),
+        let locked = match Shared::lock(device, Arc::clone(&self.host), CHUNK) {
+            Err(E::Device(prestage_vram::Error::AlreadyLocked { .. })) if size_of_val(&*self.host) <= FEW => {
+                Pinned::from_slice(device, &self.host).map(|copy| Lock::Copy(Arc::new(copy)))
+            }
+            locked => locked.map(|lock| Lock::There(Arc::new(lock))),
+        };
+        match locked {
+            Ok(lock) => Ok(Self { lock: Some(lock), ..self }),
             Err(e) if e.is_unpinnable() => Ok(self),
             Err(e) => Err(e.into()),
+        }
+    }
+
+    /// The points where a device should copy them from: page-locked, if they are anywhere.
+    pub(crate) fn memory(&self) -> &[A] {
+        match &self.lock {
+            Some(Lock::Copy(copy)) => copy,
+            _ => &self.host,
         }
     }
 
@@ -71,6 +95,169 @@ impl<A> From<Arc<[A]>> for Points<A> {
 impl<A> From<Vec<A>> for Points<A> {
     fn from(points: Vec<A>) -> Self {
         Self { host: points.into(), lock: None }
+    }
+}
+
+/// Bases that stay on the device, as resident memory, for any number of sums and turns. Clones share it; what is under way holds
+/// one.
+///
+/// They are only read. They are freed when the last clone goes, by when no work reads them any more: [`crate::Deferred`] keeps one until
+/// its work has ended.
+pub struct Resident<'r, D: Device, A>(Arc<Copied<'r, D, A>>);
+
+struct Copied<'r, D: Device, A> {
+    // Freed first: that waits for the copy, which reads the source.
+    buf: Buf<'r, D, A>,
+    /// Where the copy ends.
+    arrived: D::Mark,
+    _source: Points<A>,
+}
+
+impl<'r, D: Transfer, A: Affine> Resident<'r, D, A> {
+    /// Enqueues the copy of `points` to `device`, which is the lane's, and returns: sums that are enqueued from now on wait for it.
+    /// From memory that is not page-locked a device may take it before this returns.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the memory is refused or the copy cannot be enqueued.
+    pub fn upload(
+        points: &Points<A>,
+        device: &'r D,
+        lane: &Lane<'_, D>,
+        label: &'static str,
+    ) -> Result<Self, Error> {
+        // Given back to the device at once when it goes: no pool keeps what may be tens of GiB.
+        let mut buf = lane.turn().alloc_resident(device, label, points.len(), Class::Direct, lane.queue())?;
+        // SAFETY: the source is kept beside the buffer, whose end waits for the lane.
+        let arrived = unsafe { lane.enqueue_in::<A, _>(points.memory(), &mut buf, 0) }?;
+        // SAFETY: the copy just enqueued writes every element.
+        let buf = unsafe { buf.assume_init() };
+        Ok(Self(Arc::new(Copied { buf, arrived: arrived.raw().clone(), _source: points.clone() })))
+    }
+}
+
+impl<D: Device, A> Resident<'_, D, A> {
+    /// How many points there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.buf.len()
+    }
+
+    /// True when there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What they are accounted for.
+    #[must_use]
+    pub fn charge(&self) -> Bytes {
+        self.0.buf.charge()
+    }
+
+    /// Whether nobody but the caller holds them, so that they are freed when this is dropped.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// Whether they have arrived.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the copy failed: they are of no use.
+    pub fn arrived(&self) -> Result<bool, Error> {
+        Ok(self.0.buf.device().passed(&self.0.arrived)?)
+    }
+
+    /// The device's own block, which holds them once [`Resident::mark`] has passed.
+    pub(crate) fn block(&self) -> &D::Block {
+        self.0.buf.block()
+    }
+
+    pub(crate) fn mark(&self) -> &D::Mark {
+        &self.0.arrived
+    }
+}
+
+impl<D: Device, A> Clone for Resident<'_, D, A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<D: Device, A> fmt::Debug for Resident<'_, D, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resident").field("len", &self.len()).field("charge", &self.charge()).finish()
+    }
+}
+
+/// The bases of one sum, where they are.
+pub enum Bases<'b, 'r, D: Device, A> {
+    /// In host memory: a device that cannot read it streams them.
+    Host(&'b Points<A>),
+    /// On the device.
+    Device(&'b Resident<'r, D, A>),
+}
+
+impl<'b, D: Device, A> From<&'b Points<A>> for Bases<'b, '_, D, A> {
+    fn from(points: &'b Points<A>) -> Self {
+        Self::Host(points)
+    }
+}
+
+impl<'b, 'r, D: Device, A> From<&'b Resident<'r, D, A>> for Bases<'b, 'r, D, A> {
+    fn from(resident: &'b Resident<'r, D, A>) -> Self {
+        Self::Device(resident)
+    }
+}
+
+impl<D: Device, A> Clone for Bases<'_, '_, D, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D: Device, A> Copy for Bases<'_, '_, D, A> {}
+
+impl<'r, D: Device, A: Affine> Bases<'_, 'r, D, A> {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Host(points) => points.len(),
+            Self::Device(resident) => resident.len(),
+        }
+    }
+
+    /// True when there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Host(_) => Place::Host,
+            Self::Device(_) => Place::Device,
+        }
+    }
+
+    /// What keeps them where they are.
+    pub(crate) fn hold(&self) -> Arc<dyn Send + Sync + 'r> {
+        match self {
+            Self::Host(points) => Arc::new((*points).clone()),
+            Self::Device(resident) => Arc::new((*resident).clone()),
+        }
+    }
+}
+
+impl<D: Device, A> fmt::Debug for Bases<'_, '_, D, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(points) => f.debug_tuple("Host").field(&points.len()).finish(),
+            Self::Device(resident) => f.debug_tuple("Device").field(resident).finish(),
+        }
     }
 }
 
@@ -142,11 +329,11 @@ impl<D: Device> fmt::Debug for Scalars<'_, '_, D> {
     }
 }
 
-/// Which memory the scalars of a sum are in.
+/// Which memory the scalars or the bases of a sum are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The device's: used where they are.
     Device,
-    /// The host's: each batch is copied into a slot on the device.
+    /// The host's: they pass through slots on the device.
     Host,
 }

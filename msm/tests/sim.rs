@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use blstrs::{G1Affine, G2Affine, Scalar};
 use ff::Field;
 use prestage_msm::{
-    Affine, Batches, Compact, Msm, Place, Points, Scalars, Slots, batched, naive, to_affine_batch,
+    Affine, Batches, Compact, Msm, Place, Points, Resident, Scalars, Slots, batched, naive, to_affine_batch,
 };
 use prestage_transfer::Lanes;
 use prestage_vram::{Bytes, Card, Device, Event, Sim, SimConfig, Sink, Span, Track, Worker};
@@ -106,6 +106,43 @@ fn sums_in_g1_are_right_and_cost_their_full_size() {
     }
 }
 
+/// Bases that stay on the card take the link once, and no slots.
+#[test]
+fn bases_that_stay_take_the_time_of_the_kernels() {
+    let (sim, recorder) = open();
+    let (scalars, points) = (scalars(), Points::from(bases::<G1Affine>()));
+    let expected = naive::msm(points.host(), &scalars).unwrap();
+    let slots = Slots::open(&sim, 2).unwrap();
+    let batches = Batches::new(&sim, N, N / 2).resident();
+    let compact = Compact::new(&sim, &scalars).unwrap();
+    let mut worker = Worker::new(0);
+    let turn = sim.turn(&mut worker).unwrap();
+    let lanes = Lanes::open(&turn).unwrap();
+    let resident = Resident::upload(&points, &sim, &lanes.upload, "points").unwrap();
+    for _ in 0..3 {
+        turn.phase("sum");
+        let scalars = Scalars::host(compact.clone());
+        let sum = batched(&lanes, "l", &resident, scalars, &batches, &slots).unwrap();
+        assert_eq!(sum.finish().unwrap(), expected);
+    }
+    let footprint = batches.footprint::<G1Affine, _>(&sim, Place::Host);
+    assert_eq!(turn.peaks().last(), Some(&("sum", footprint)));
+    assert!(footprint < Batches::new(&sim, N, N / 2).footprint::<G1Affine, _>(&sim, Place::Host));
+    assert_eq!(sim.ledger().level().resident, Bytes::of::<G1Affine>(N) * SCALE);
+    let sum = batched(&lanes, "l", &points, Scalars::host(compact), &batches, &slots);
+    assert!(matches!(sum, Err(prestage_msm::Error::LongerThanPlanned { .. })), "slots were not planned for");
+    drop((resident, sum, lanes));
+    turn.release().unwrap();
+    assert_eq!(sim.ledger().level().used(), Bytes::ZERO);
+    let points = |span: &&Span| span.name.starts_with("stream") || span.name.contains("points");
+    let uploads = recorder.spans(Track::Upload);
+    assert_eq!(uploads.iter().filter(points).count(), 1);
+    let kernels: u64 =
+        recorder.spans(Track::Compute).iter().map(|span| span.end.since(span.start).get()).sum();
+    let work = 3 * ((1u64 << 23) * (3450 + 545) / 1000 + (1 << 26) * 17 / 1000 + 4_105_000 * 2);
+    assert!(kernels + 100 >= work && kernels < work + work / 20, "{kernels}, not {work} ns");
+}
+
 #[test]
 fn sums_in_g2_are_right_and_cost_more() {
     let wall = |spans: &[Span]| spans.iter().map(|span| span.end.since(span.start).get()).sum::<u64>();
@@ -119,10 +156,13 @@ fn scratch_is_charged_at_full_size() {
     let mut last = [Bytes::ZERO; 2];
     for len in 0..200 {
         let plan = sim.plan(len);
-        let now = [sim.scratch_charge::<G1Affine>(&plan), sim.scratch_charge::<G2Affine>(&plan)];
+        let now = [
+            sim.scratch_charge::<G1Affine>(&plan, Place::Host),
+            sim.scratch_charge::<G2Affine>(&plan, Place::Host),
+        ];
         assert!(now[0] >= last[0] && now[1] >= last[1], "{len}");
         last = now;
     }
-    let whole = sim.scratch_charge::<G1Affine>(&sim.plan(N));
+    let whole = sim.scratch_charge::<G1Affine>(&sim.plan(N), Place::Host);
     assert!(whole > Bytes::gib(1) && whole < Bytes::gib(3), "{whole} for 2^26 terms");
 }

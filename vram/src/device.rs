@@ -21,7 +21,7 @@ use crate::{Bytes, Class, Error, Ledger, Nanos, Reading, Track, Turn, Worker, Wo
 /// - **No hidden memory.** Whatever a device keeps for itself is in [`Reading::context`].
 pub trait Device: Send + Sync + Sized + 'static {
     /// A raw block of device memory. Dropping it without [`Device::free`] leaks it.
-    type Block: Send + Debug;
+    type Block: Send + Sync + Debug;
     /// A raw ordered queue of work; clones are the same queue.
     type Queue: Clone + PartialEq + Send + Sync + Debug;
     /// A point in a queue.

@@ -9,9 +9,11 @@
 //! | [`Chunked(k)`](Policy::Chunked) | a; b and c transformed out of core through host memory, in k pieces | n + 2n/k + T |
 //! | [`None`](Policy::None) | as `AThenBc`, each upload at the moment of use, on the compute lane | 2n + T |
 //!
-//! After it b and c are gone, and after the H sum a is. The sums run in batches whose scratch fits what is left.
+//! After it b and c are gone, and after the H sum a is. The sums run in batches whose scratch fits what is left. Points of the
+//! key stay on the device where all of this, and the next proof's a, b and c, fit beside them ([`Residency`]).
 
 mod policy;
+mod residency;
 mod steps;
 
 use prestage_vram::Bytes;
@@ -21,6 +23,7 @@ use crate::sizes::Shape;
 
 use policy::MAX_CHUNKS;
 pub use policy::Policy;
+pub use residency::{ParseResidencyError, Residency};
 pub use steps::{Change, Step};
 
 /// A sum shorter than this gains little from less scratch: the plan does not cut it to save memory that is free.
@@ -83,6 +86,16 @@ pub trait Footprints {
     /// What a sum of `len` terms in batches of `batch` holds at its peak: scratch, and slots for scalars and results.
     fn scratch(&self, sum: Sum, len: usize, batch: usize) -> Bytes;
 
+    /// The same where the points of the sum stay on the device: without the slots that they are streamed through.
+    fn scratch_beside_points(&self, sum: Sum, len: usize, batch: usize) -> Bytes {
+        self.scratch(sum, len, batch)
+    }
+
+    /// Whether points come up a link, so that keeping them on the device gains anything.
+    fn streams(&self) -> bool {
+        true
+    }
+
     /// How many elements of the full size one element of the shape stands for: more than one on a simulated card.
     fn scale(&self) -> u64 {
         1
@@ -110,7 +123,12 @@ pub struct Plan {
     phases: Vec<Phase>,
     /// Terms per batch, in the order of [`Sum::ALL`].
     batches: [usize; 5],
+    /// Points that stay on the device, in the same order; zero for those that are streamed.
+    points: [Bytes; 5],
 }
+
+/// No points stay on the device.
+const STREAMED: [Bytes; 5] = [Bytes::ZERO; 5];
 
 impl Plan {
     /// The largest plan of `policy` that fits `budget`; under [`Policy::Auto`] the first of `Full`, `AThenBc`,
@@ -127,7 +145,7 @@ impl Plan {
         margin: Bytes,
     ) -> Result<Self, Error> {
         Self::choose(policy, shape.domain, budget, |policy| {
-            Self::try_new(shape, footprints, policy, budget, margin, false)
+            Self::try_new(shape, footprints, policy, budget, margin, false, STREAMED)
         })
     }
 
@@ -144,8 +162,80 @@ impl Plan {
         margin: Bytes,
     ) -> Result<Self, Error> {
         Self::choose(policy, shape.domain, budget, |policy| {
-            Self::try_new(shape, footprints, policy, budget, margin, true)
+            Self::try_new(shape, footprints, policy, budget, margin, true, STREAMED)
         })
+    }
+
+    /// As [`Plan::ahead`] or, with `ahead` unset, [`Plan::new`], beside the points of the key that `residency` keeps on the
+    /// device. Which those are under [`Residency::Auto`] depends on the budget and not on `policy`: they never take memory that a
+    /// larger policy could use.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn beside_points(
+        shape: &Shape,
+        footprints: &impl Footprints,
+        (policy, residency): (Policy, Residency),
+        budget: Bytes,
+        margin: Bytes,
+        ahead: bool,
+    ) -> Result<Self, Error> {
+        let points = Self::points_for(shape, footprints, residency, budget, margin, ahead)?;
+        let left = budget.saturating_sub(points.into_iter().sum());
+        let plan = Self::choose(policy, shape.domain, left, |policy| {
+            Self::try_new(shape, footprints, policy, left, margin, ahead, points)
+        })?;
+        Ok(Self { budget, ..plan }.with_points())
+    }
+
+    /// The points that stay on the device.
+    fn points_for(
+        shape: &Shape,
+        footprints: &impl Footprints,
+        residency: Residency,
+        budget: Bytes,
+        margin: Bytes,
+        ahead: bool,
+    ) -> Result<[Bytes; 5], Error> {
+        let scale = footprints.scale().max(1);
+        let all = shape.key_bytes().map(|bytes| bytes * scale);
+        let mut room = match residency {
+            Residency::All => return Ok(all),
+            Residency::Auto if footprints.streams() => {
+                match Self::try_new(shape, footprints, Policy::Full, budget, margin, ahead, STREAMED) {
+                    Ok(full) => {
+                        let next =
+                            if ahead { Policy::Full.polynomials(full.polynomial).0 } else { Bytes::ZERO };
+                        budget.saturating_sub(full.peak() + next)
+                    }
+                    Err(Error::PlanRefused { .. }) => Bytes::ZERO,
+                    Err(other) => return Err(other),
+                }
+            }
+            _ => Bytes::ZERO,
+        };
+        let mut points = STREAMED;
+        for sum in Sum::KEPT_FIRST {
+            let bytes = all[sum as usize];
+            if bytes <= room {
+                points[sum as usize] = bytes;
+                room = room.saturating_sub(bytes);
+            }
+        }
+        Ok(points)
+    }
+
+    /// Says in the reason which points stay.
+    fn with_points(mut self) -> Self {
+        let kept: Vec<_> = Sum::ALL.into_iter().filter(|sum| self.keeps(*sum)).map(Sum::name).collect();
+        if !kept.is_empty() {
+            self.reason += &format!(
+                "; the points of {} stay on the device: {}",
+                kept.join(", "),
+                self.points.into_iter().sum::<Bytes>()
+            );
+        }
+        self
     }
 
     fn choose(
@@ -183,6 +273,7 @@ impl Plan {
         Err(passed.unwrap_or(Error::TooLarge { size: domain }))
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn try_new(
         shape: &Shape,
         footprints: &impl Footprints,
@@ -190,6 +281,7 @@ impl Plan {
         budget: Bytes,
         margin: Bytes,
         ahead: bool,
+        points: [Bytes; 5],
     ) -> Result<Self, Error> {
         let refuse = |phase, need| Err(Error::PlanRefused { policy, phase, need, free: budget, margin });
         let scale = footprints.scale().max(1);
@@ -206,7 +298,12 @@ impl Plan {
         for (sum, batch) in Sum::ALL.into_iter().zip(&mut batches) {
             let held = if sum == Sum::H { polynomial } else { Bytes::ZERO };
             let len = sum.len(shape)?;
-            let peak = |batch: usize| held + footprints.scratch(sum, len, batch);
+            let stay = points[sum as usize] > Bytes::ZERO;
+            let scratch = |batch| match stay {
+                true => footprints.scratch_beside_points(sum, len, batch),
+                false => footprints.scratch(sum, len, batch),
+            };
+            let peak = |batch: usize| held + scratch(batch);
             // No more than the quotient took, unless that would cut a sum that is short anyway.
             let at_scale = |terms: usize| (terms as u64).div_ceil(scale).try_into().unwrap_or(terms);
             let limit = quotient.max(peak(len.min(at_scale(COMFORTABLE)))).min(budget);
@@ -224,7 +321,7 @@ impl Plan {
             *batch = fitting;
             phases.push(Phase { name: sum.name(), peak: peak(fitting) });
         }
-        Ok(Self { policy, reason: String::new(), polynomial, tables, budget, phases, batches })
+        Ok(Self { policy, reason: String::new(), polynomial, tables, budget, phases, batches, points })
     }
 
     /// The same plan with another reason.
@@ -260,7 +357,19 @@ impl Plan {
         self.tables
     }
 
-    /// The budget that it was made for.
+    /// Whether the points of a sum stay on the device.
+    #[must_use]
+    pub fn keeps(&self, sum: Sum) -> bool {
+        self.points[sum as usize] > Bytes::ZERO
+    }
+
+    /// Points of the key that stay on the device, in the order of [`Sum::ALL`]: resident memory, in no phase's peak.
+    #[must_use]
+    pub fn points(&self) -> [Bytes; 5] {
+        self.points
+    }
+
+    /// The budget that it was made for, points that stay included.
     #[must_use]
     pub fn budget(&self) -> Bytes {
         self.budget

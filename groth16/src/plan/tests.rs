@@ -138,6 +138,10 @@ fn small_domains_skip_pieces_that_they_cannot_have() {
 
 #[test]
 fn policies_are_written_and_read() {
+    for residency in [Residency::Auto, Residency::None, Residency::All] {
+        assert_eq!(residency.to_string().parse(), Ok(residency));
+    }
+    assert!("some".parse::<Residency>().unwrap_err().to_string().contains("auto, none or all"));
     for policy in [Policy::Auto, Policy::Full, Policy::AThenBc, Policy::Chunked(16), Policy::None] {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
@@ -170,6 +174,37 @@ fn the_steps_add_up_to_the_phases() {
             assert_eq!(most.unwrap_or_default(), phase.peak, "{policy}, {}", phase.name);
         }
     }
+}
+
+#[test]
+fn points_stay_where_full_and_the_next_proof_leave_room() {
+    let kept = |budget, policy, ahead| {
+        let wanted = (policy, Residency::Auto);
+        let plan = Plan::beside_points(&porep(), &lean(), wanted, budget, Bytes::ZERO, ahead).unwrap();
+        assert!(plan.points().into_iter().sum::<Bytes>() + plan.peak() <= budget);
+        Sum::ALL.into_iter().filter(|sum| plan.keeps(*sum)).map(Sum::name).collect::<Vec<_>>()
+    };
+    let (large, small) = (Bytes::gib(139), Bytes::mib(14_131));
+    assert_eq!(kept(large, Policy::Auto, true), ["h", "l", "a", "b1", "b2"]);
+    assert_eq!(kept(small, Policy::Auto, true), [""; 0]);
+    assert_eq!(kept(small, Policy::AThenBc, false), [""; 0], "as little as `Full` would leave");
+    // 12.03 GiB for one proof; L and A take 23.24 GiB, with both B 32.12.
+    assert_eq!(kept(Bytes::gib(36), Policy::Auto, false), ["l", "a"]);
+    assert_eq!(kept(Bytes::gib(45), Policy::Auto, false), ["l", "a", "b1", "b2"]);
+    assert_eq!(
+        kept(Bytes::gib(45), Policy::Auto, true),
+        ["l", "b1", "b2"],
+        "the next proof has room before they do"
+    );
+    // What is asked for is done.
+    let all = (Policy::AThenBc, Residency::All);
+    let plan = Plan::beside_points(&porep(), &lean(), all, Bytes::gib(54), Bytes::ZERO, false).unwrap();
+    assert_eq!(plan.points(), porep().key_bytes());
+    assert!(Plan::beside_points(&porep(), &lean(), all, Bytes::gib(50), Bytes::ZERO, false).is_err());
+    let none = (Policy::Auto, Residency::None);
+    let streamed = Plan::beside_points(&porep(), &lean(), none, large, Bytes::ZERO, true).unwrap();
+    let ahead = Plan::ahead(&porep(), &lean(), Policy::Auto, large, Bytes::ZERO).unwrap();
+    assert_eq!(streamed, ahead);
 }
 
 #[test]

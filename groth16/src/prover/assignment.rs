@@ -1,13 +1,12 @@
 //! What a proof is made of on the host: the evaluations a, b, c over the rows, and the scalars of the sums.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blstrs::Scalar;
 use ff::Field;
-use prestage_msm::{Compact, Msm};
+use prestage_msm::{Chosen, Compact, Msm};
 use prestage_ntt::Ntt;
-use prestage_transfer::Transfer;
 
 use super::Prover;
 use super::values::Values;
@@ -16,20 +15,6 @@ use crate::density::Density;
 use crate::key::{Circom, ProvingKey, Reduction};
 use crate::r1cs::{R1cs, Witness};
 use crate::shape::{MatrixName, ShapeError, expect_count};
-
-/// The scalars of the wires from `start` on that have a point.
-fn scalars<D: Transfer>(
-    device: &D,
-    wires: &[Scalar],
-    start: usize,
-    density: &Density,
-) -> Result<Compact, Error> {
-    let wires = wires.get(start..).unwrap_or_default();
-    if density.is_full() {
-        return Ok(Compact::new(device, wires)?);
-    }
-    Ok(Compact::new(device, &density.gather(wires)?)?)
-}
 
 /// The statement and witness of one proof, ready for a prover: A·w, B·w and C·w over the rows of the domain, zero past
 /// the last, and the scalars of the sums.
@@ -61,17 +46,23 @@ impl Assignment {
         r1cs: &R1cs,
         witness: &Witness,
     ) -> Result<Self, Error> {
-        let key = prover.key();
-        key.fits(r1cs)?;
-        let n_constraints = r1cs.n_constraints();
-        if let Some(constraint) = r1cs.first_unsatisfied(witness)? {
+        let (key, w) = (prover.key(), witness.values());
+        let first = AtomicUsize::new(usize::MAX);
+        let abc = Self::evaluate(prover, r1cs, w, |i, [a, b, c]| {
+            if a * b != *c {
+                first.fetch_min(i, Ordering::Relaxed);
+            }
+        })?;
+        let (constraint, n_constraints) = (first.into_inner(), r1cs.n_constraints());
+        if constraint < n_constraints {
             return Err(Error::Unsatisfied { constraint, n_constraints });
         }
         // A point of a wire that no row names can come from another circuit only. The converse is no sign: terms of a
         // wire may cancel.
-        subset(key.a().density(), &r1cs.density_a(), MatrixName::A)?;
-        subset(key.b_g1().density(), &r1cs.density_b(), MatrixName::B)?;
-        Self::new_unchecked(prover, r1cs, witness)
+        let [in_a, in_b] = r1cs.named();
+        subset(key.a().density(), in_a, MatrixName::A)?;
+        subset(key.b_g1().density(), in_b, MatrixName::B)?;
+        Self::gather(prover, abc, w.split_at(key.n_public() + 1).into())
     }
 
     /// As [`Assignment::new`], without looking whether the witness satisfies the constraints and the key is theirs.
@@ -84,19 +75,30 @@ impl Assignment {
         witness: &Witness,
     ) -> Result<Self, Error> {
         let w = witness.values();
+        let abc = Self::evaluate(prover, r1cs, w, |_, _| ())?;
+        Self::gather(prover, abc, w.split_at(prover.key().n_public() + 1).into())
+    }
+
+    /// A·w, B·w and C·w over the domain, in one pass over the rows. `look` sees those of each constraint.
+    fn evaluate<D: Ntt + Msm, R: Reduction>(
+        prover: &Prover<'_, D, R>,
+        r1cs: &R1cs,
+        w: &[Scalar],
+        look: impl Fn(usize, &[Scalar; 3]) + Sync,
+    ) -> Result<[Values; 3], Error> {
         prover.key().fits(r1cs)?;
         expect_count("values in the witness", r1cs.n_wires().into(), w.len() as u64)?;
-        let n = r1cs.n_constraints();
-        let n_fixed = r1cs.n_public() as usize + 1;
+        let (n, inputs) = (r1cs.n_constraints(), &w[..=r1cs.n_public() as usize]);
         let (device, size) = (prover.device(), prover.domain().size());
-        // Past its rows a matrix has empty ones, and the dot product with those is zero.
-        let a = Values::from_fn(device, size, |i| match i.checked_sub(n) {
-            Some(wire) if wire < n_fixed => w[wire],
-            _ => r1cs.a().dot(i, w),
-        })?;
-        let b = Values::from_fn(device, size, |i| r1cs.b().dot(i, w))?;
-        let c = Values::from_fn(device, size, |i| r1cs.c().dot(i, w))?;
-        Self::gather(prover, [a, b, c], w)
+        Values::evaluate(&prover.memory, device, size, |i| match i.checked_sub(n) {
+            None => {
+                let values = [r1cs.a().dot(i, w), r1cs.b().dot(i, w), r1cs.c().dot(i, w)];
+                look(i, &values);
+                values
+            }
+            // The rows of the one and the public wires, and past them the padding.
+            Some(wire) => [inputs.get(wire).copied().unwrap_or(Scalar::ZERO), Scalar::ZERO, Scalar::ZERO],
+        })
     }
 
     /// From the matrices that a circom key carries. It has A and B alone: c is taken to be a∘b, which is C·w for a
@@ -110,11 +112,12 @@ impl Assignment {
         let rows = prover.key().rows();
         expect_count("values in the witness", prover.key().n_vars() as u64, w.len() as u64)?;
         let (device, size) = (prover.device(), prover.domain().size());
-        let a = Values::from_fn(device, size, |i| rows.a.dot(i, w))?;
-        let b = Values::from_fn(device, size, |i| rows.b.dot(i, w))?;
-        let (of_a, of_b) = (a.as_slice(), b.as_slice());
-        let c = Values::from_fn(device, size, |i| of_a[i] * of_b[i])?;
-        Self::gather(prover, [a, b, c], w)
+        let abc = Values::evaluate(&prover.memory, device, size, |i| {
+            // Past its rows a matrix has empty ones, and the dot product with those is zero.
+            let (a, b) = (rows.a.dot(i, w), rows.b.dot(i, w));
+            [a, b, a * b]
+        })?;
+        Self::gather(prover, abc, w.split_at(prover.key().n_public() + 1).into())
     }
 
     /// From evaluations that someone else computed, over the rows in use or over the whole domain, and the values of
@@ -141,34 +144,44 @@ impl Assignment {
         if a.len() > size {
             expect_count("rows of a, at most", size as u64, a.len() as u64)?;
         }
-        let copy =
-            |rows: &[Scalar]| Values::from_fn(device, size, |i| rows.get(i).copied().unwrap_or(Scalar::ZERO));
-        Self::gather(prover, [copy(a)?, copy(b)?, copy(c)?], &[inputs, aux].concat())
+        let abc = Values::evaluate(&prover.memory, device, size, |i| {
+            [a, b, c].map(|rows| rows.get(i).copied().unwrap_or(Scalar::ZERO))
+        })?;
+        Self::gather(prover, abc, [inputs, aux])
     }
 
+    /// `wires`: the inputs, the one included, and the auxiliary wires.
     fn gather<D: Ntt + Msm, R: Reduction>(
         prover: &Prover<'_, D, R>,
         [a, b, c]: [Values; 3],
-        wires: &[Scalar],
+        wires: [&[Scalar]; 2],
     ) -> Result<Self, Error> {
         let (device, key) = (prover.device(), prover.key());
-        let n_fixed = key.n_public() + 1;
-        let public = wires.get(1..n_fixed).unwrap_or_default().to_vec();
+        let [inputs, aux] = wires;
         // After a, b and c, which come first where little memory may be pinned.
-        let scalars = |start, density: &Arc<Density>| scalars(device, wires, start, density);
-        let b1_scalars = scalars(0, key.b_g1().density())?;
-        let b2_scalars = if Arc::ptr_eq(key.b_g1().density(), key.b_g2().density()) {
+        let scalars = |wires: [&[Scalar]; 2], density: &Density| -> Result<Compact, Error> {
+            expect_count(
+                "values for a density map",
+                density.len() as u64,
+                wires.iter().map(|w| w.len() as u64).sum(),
+            )?;
+            let chosen =
+                if density.is_full() { Chosen::all(wires) } else { Chosen::of(wires, density.words()) };
+            Ok(Compact::kept(&prover.memory, device, &chosen)?)
+        };
+        let b1_scalars = scalars(wires, key.b_g1().density())?;
+        let b2_scalars = if key.b_g1().density() == key.b_g2().density() {
             b1_scalars.clone()
         } else {
-            scalars(0, key.b_g2().density())?
+            scalars(wires, key.b_g2().density())?
         };
         Ok(Self {
             a,
             b,
             c,
-            public,
-            l_scalars: scalars(n_fixed, key.l().density())?,
-            a_scalars: scalars(0, key.a().density())?,
+            public: inputs.get(1..).unwrap_or_default().to_vec(),
+            l_scalars: scalars([aux, &[]], key.l().density())?,
+            a_scalars: scalars(wires, key.a().density())?,
             b1_scalars,
             b2_scalars,
         })

@@ -45,16 +45,29 @@ impl<D: Ntt + Msm> Footprints for DeviceFootprints<'_, D> {
     }
 
     fn scratch(&self, sum: Sum, len: usize, batch: usize) -> Bytes {
-        let batches = Batches::new(self.device, len, batch);
+        self.footprint(sum, &Batches::new(self.device, len, batch))
+    }
+
+    fn scratch_beside_points(&self, sum: Sum, len: usize, batch: usize) -> Bytes {
+        self.footprint(sum, &Batches::new(self.device, len, batch).resident())
+    }
+
+    fn streams(&self) -> bool {
+        self.device.streams()
+    }
+
+    fn scale(&self) -> u64 {
+        self.device.scale()
+    }
+}
+
+impl<D: Ntt + Msm> DeviceFootprints<'_, D> {
+    fn footprint(&self, sum: Sum, batches: &Batches) -> Bytes {
         match sum {
             // The quotient is on the device already.
             Sum::H => batches.footprint::<G1Affine, D>(self.device, Place::Device),
             Sum::L | Sum::A | Sum::B1 => batches.footprint::<G1Affine, D>(self.device, Place::Host),
             Sum::B2 => batches.footprint::<G2Affine, D>(self.device, Place::Host),
         }
-    }
-
-    fn scale(&self) -> u64 {
-        self.device.scale()
     }
 }

@@ -3,6 +3,7 @@
 mod assemble;
 mod assignment;
 mod memory;
+mod resident;
 mod seam;
 mod stages;
 mod values;
@@ -12,16 +13,18 @@ use std::fmt;
 use blstrs::{G1Affine, G2Affine};
 use prestage_msm::{Msm, Points, Slots};
 use prestage_ntt::{Domain, Ntt};
-use prestage_vram::{Bytes, Device, Event, Span, Track, Turn, Worker, host_work};
+use prestage_transfer::PinnedPool;
+use prestage_vram::{Bytes, Device, Event, Ledger, Span, Track, Turn, Worker, WorkerId, host_work};
 
 use crate::Error;
 use crate::key::{ProvingKey, Quotient, Reduction};
-use crate::plan::{Plan, Policy};
+use crate::plan::{Plan, Policy, Residency};
 use crate::proof::Proof;
 use crate::random::Blinding;
 use crate::sizes::Shape;
 use crate::verify::PreparedKey;
-use values::Rings;
+use resident::{On, Store};
+use values::{Rings, Scratch, Values};
 
 pub use assemble::Parts;
 pub use assignment::Assignment;
@@ -31,6 +34,9 @@ pub use stages::{Committed, H, Staged, commit_h, quotient, stage, tail};
 
 /// A key made ready for one device: its domain with the twiddle tables, its points, pinned places for results, and
 /// its verifier. Make one per key and device and keep it; any number of workers may prove with it at once.
+///
+/// Page-locked memory of its assignments is kept from one to the next, in a [`PinnedPool`]: no more of it than was in use at
+/// once, until the prover is dropped.
 pub struct Prover<'d, D: Device, R: Reduction> {
     device: &'d D,
     key: ProvingKey<R>,
@@ -38,9 +44,13 @@ pub struct Prover<'d, D: Device, R: Reduction> {
     form: Quotient,
     shape: Shape,
     points: KeyPoints,
+    residency: Residency,
+    resident: Box<dyn Store<D> + 'd>,
     g1: Slots<G1Affine>,
     g2: Slots<G2Affine>,
     rings: Rings,
+    /// Page-locked memory of assignments and of copies, kept from proof to proof.
+    memory: PinnedPool,
     verifier: PreparedKey,
 }
 
@@ -149,7 +159,7 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     /// # Errors
     /// As [`Prover::new`].
     pub fn beside<'e>(&self, device: &'e D) -> Result<Prover<'e, D, R>, Error> {
-        Prover::with(device, self.key.clone(), self.points.clone())
+        Ok(Prover::with(device, self.key.clone(), self.points.clone())?.keeping(self.residency))
     }
 
     fn with(device: &'d D, key: ProvingKey<R>, points: KeyPoints) -> Result<Self, Error> {
@@ -172,15 +182,31 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
                 b1: device.hold(points.b1)?,
                 b2: device.hold(points.b2)?,
             },
+            residency: Residency::default(),
+            resident: Box::new(On::new(device)),
             g1,
             g2,
             rings,
+            memory: PinnedPool::new(device),
             // Whether others should trust the key is not for its prover to say.
             verifier: PreparedKey::new_insecure(key.vk())?,
             device,
             key,
             domain,
         })
+    }
+
+    /// Keeps other points of the key on the device than [`Residency::Auto`] would. They are uploaded by the first proof and stay
+    /// until the prover is dropped, or a proof is planned that needs their memory.
+    #[must_use]
+    pub fn keeping(self, residency: Residency) -> Self {
+        Self { residency, ..self }
+    }
+
+    /// Which points of the key stay on the device.
+    #[must_use]
+    pub fn residency(&self) -> Residency {
+        self.residency
     }
 
     /// The device.
@@ -213,13 +239,19 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     /// # Errors
     /// [`Error::PlanRefused`]; [`Error::Chunks`].
     pub fn plan(&self, turn: &Turn<'_, D>, assignment: &Assignment, policy: Policy) -> Result<Plan, Error> {
-        let ledger = turn.device().ledger();
+        self.plan_now(turn.device().ledger(), assignment, policy)
+    }
+
+    /// The plan as the account stands, which outside of a turn is only what may be expected.
+    fn plan_now(&self, ledger: &Ledger, assignment: &Assignment, policy: Policy) -> Result<Plan, Error> {
         let level = ledger.level();
-        let budget = level.budget.saturating_sub(level.resident);
+        // Its own points are the plan's business.
+        let others = level.resident.saturating_sub(self.resident.charge());
+        let budget = level.budget.saturating_sub(others);
         let footprints = DeviceFootprints::new(self.device, &self.domain);
         let planned = |policy| {
-            let new = if ledger.ahead() { Plan::ahead } else { Plan::new };
-            new(&self.shape, &footprints, policy, budget, ledger.margin())
+            let wanted = (policy, self.residency);
+            Plan::beside_points(&self.shape, &footprints, wanted, budget, ledger.margin(), ledger.ahead())
         };
         if policy == Policy::Auto && !assignment.is_pinned() {
             match planned(Policy::None) {
@@ -266,10 +298,11 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         let going = |before| if stop() { Err(Error::Stopped { before }) } else { Ok(()) };
         let blinding = options.blinding.map_or_else(Blinding::random, Ok)?;
         going("its turn")?;
+        let copies = self.copies(worker.id(), assignment, options.policy)?;
         let turn = self.device.turn(worker)?;
         going("staging")?;
         let plan = asked(&turn, "plan", || self.plan(&turn, assignment, options.policy))?;
-        let staged = stage(&turn, self, assignment, plan.clone())?;
+        let staged = stages::stage_with(&turn, self, assignment, plan.clone(), copies)?;
         going("the quotient")?;
         let h = quotient(staged)?;
         going("the H sum")?;
@@ -279,6 +312,31 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         let peaks = turn.peaks();
         turn.release()?;
         Ok(Computed { parts, blinding, unverified: options.unverified, plan, peaks })
+    }
+
+    /// Copies of b and c where the plan will probably be to transform them out of core, which uses them up: pinning and copying
+    /// are no work for a turn.
+    fn copies(
+        &self,
+        worker: WorkerId,
+        assignment: &Assignment,
+        policy: Policy,
+    ) -> Result<Option<[Scratch; 2]>, Error> {
+        match self.plan_now(self.device.ledger(), assignment, policy).map(|plan| plan.policy()) {
+            Ok(Policy::Chunked(_)) => host_work(self.device, worker, "copy b, c", || {
+                let copy = |values: &Values| values.copy(&self.memory, self.device);
+                Ok(Some([copy(&assignment.b)?, copy(&assignment.c)?]))
+            }),
+            // A plan that is refused may not be when the turn has come.
+            Ok(_) | Err(Error::PlanRefused { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Page-locked memory that waits for the next proof.
+    #[must_use]
+    pub fn memory(&self) -> &PinnedPool {
+        &self.memory
     }
 
     /// The verifier of the key, whatever its points are.

@@ -4,12 +4,13 @@ use std::fmt;
 use std::ops::Range;
 
 use blstrs::{G1Affine, Scalar};
-use prestage_msm::{Affine, Batches, Compact, Deferred, Msm, Points, Scalars, Slots, batched};
+use prestage_msm::{Affine, Bases, Batches, Compact, Deferred, Msm, Place, Scalars, Slots, batched};
 use prestage_ntt::host::Combine;
 use prestage_ntt::{Chunked, Domain, Ntt, Transform, Twiddles};
 use prestage_transfer::{Lane, Lanes};
 use prestage_vram::{Buf, Class, Device, Turn};
 
+use super::resident::bases;
 use super::values::{InFlight, Scratch, Values};
 use super::{Assignment, Parts, Prover, asked};
 use crate::Error;
@@ -51,9 +52,21 @@ pub fn stage<'t, D: Ntt + Msm, R: Reduction>(
     assignment: &Assignment,
     plan: Plan,
 ) -> Result<Staged<'t, D, R>, Error> {
+    stage_with(turn, prover, assignment, plan, None)
+}
+
+/// As [`stage`], with copies of b and c for a transform out of core that were made before the turn.
+pub(super) fn stage_with<'t, D: Ntt + Msm, R: Reduction>(
+    turn: &'t Turn<'_, D>,
+    prover: &'t Prover<'t, D, R>,
+    assignment: &Assignment,
+    plan: Plan,
+    copies: Option<[Scratch; 2]>,
+) -> Result<Staged<'t, D, R>, Error> {
     assignment.fits(prover.key())?;
     let lanes = asked(turn, "open lanes", || Lanes::open(turn))?;
     turn.phase("stage");
+    prover.resident.give_up(turn, &plan);
     turn.promise(plan.peak());
     let Assignment { a, b, c, .. } = assignment;
     let mut in_flight = Vec::with_capacity(3);
@@ -67,12 +80,19 @@ pub fn stage<'t, D: Ntt + Msm, R: Reduction>(
         Policy::AThenBc => Polynomials::AThenBc { a: up("a", a)?, slot: up("bc", b)?, c: c.clone() },
         Policy::Chunked(_) => {
             let a = up("a", a)?;
-            Polynomials::Chunked { a, b: b.copy(turn.device())?, c: c.copy(turn.device())? }
+            let copy = |values: &Values| values.copy_in_turn(&prover.memory);
+            let [b, c] = match copies {
+                Some(copies) => copies,
+                None => [copy(b)?, copy(c)?],
+            };
+            Polynomials::Chunked { a, b, c }
         }
         Policy::None => Polynomials::Unstaged { a: a.clone(), b: b.clone(), c: c.clone() },
         // A plan's policy is never `Auto`.
         Policy::Full | Policy::Auto => Polynomials::Full { a: up("a", a)?, b: up("b", b)?, c: up("c", c)? },
     };
+    // Behind a, b and c: they are needed first.
+    prover.resident.fetch(&lanes.upload, &prover.points, &plan)?;
     Ok(Staged { prover, plan, polynomials, in_flight, lanes })
 }
 
@@ -188,7 +208,8 @@ pub fn commit_h<D: Ntt + Msm, R: Reduction>(h: H<'_, D, R>) -> Result<Committed<
     let H { prover, plan, mut a, in_flight, lanes } = h;
     let points = &prover.points.h;
     let scalars = Home::Device(&mut a, 0..points.len());
-    let h = sum(&lanes, &plan, Sum::H, points, scalars, &prover.g1)?;
+    let kept = prover.resident.g1(Sum::H);
+    let h = sum(&lanes, &plan, Sum::H, bases(kept.as_ref(), points), scalars, &prover.g1)?;
     drop(a);
     for upload in in_flight {
         upload.wait()?;
@@ -207,11 +228,16 @@ pub fn tail<D: Ntt + Msm, R: Reduction>(
     let Committed { prover, plan, h, lanes } = committed;
     assignment.fits(prover.key())?;
     let points = &prover.points;
-    let in_g1 = |which, points, scalars| sum(&lanes, &plan, which, points, Home::Host(scalars), &prover.g1);
+    let in_g1 = |which, points, scalars| {
+        let kept = prover.resident.g1(which);
+        sum(&lanes, &plan, which, bases(kept.as_ref(), points), Home::Host(scalars), &prover.g1)
+    };
     let l = in_g1(Sum::L, &points.l, &assignment.l_scalars)?;
     let a = in_g1(Sum::A, &points.a, &assignment.a_scalars)?;
     let b1 = in_g1(Sum::B1, &points.b1, &assignment.b1_scalars)?;
-    let b2 = sum(&lanes, &plan, Sum::B2, &points.b2, Home::Host(&assignment.b2_scalars), &prover.g2)?;
+    let kept = prover.resident.g2();
+    let in_g2 = bases(kept.as_ref(), &points.b2);
+    let b2 = sum(&lanes, &plan, Sum::B2, in_g2, Home::Host(&assignment.b2_scalars), &prover.g2)?;
     Ok(Parts {
         h: h.finish()?,
         l: l.finish()?,
@@ -240,11 +266,11 @@ impl<'a, D: Device> Home<'_, 'a, D> {
 /// Enqueues one sum in the batches of the plan. When the scratch is refused all the same, for one because another
 /// process has taken memory since, it tries again in smaller batches: a sum is right or an error, never silently
 /// the identity.
-fn sum<'t, D: Msm, A: Affine>(
+fn sum<'t, 'r: 't, D: Msm, A: Affine>(
     lanes: &Lanes<'t, D>,
     plan: &Plan,
     which: Sum,
-    points: &Points<A>,
+    points: Bases<'_, 'r, D, A>,
     mut scalars: Home<'_, '_, D>,
     slots: &Slots<A>,
 ) -> Result<Deferred<'t, D, A>, Error> {
@@ -254,6 +280,7 @@ fn sum<'t, D: Msm, A: Affine>(
     let mut batch = plan.batch(which);
     loop {
         let batches = Batches::new(lanes.device(), points.len(), batch);
+        let batches = if points.place() == Place::Device { batches.resident() } else { batches };
         match batched(lanes, name, points, scalars.scalars()?, &batches, slots).map_err(Error::from) {
             Err(e) if e.refused().is_some() && batch > LEAST => batch = batch.div_ceil(2),
             outcome => return outcome,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blstrs::Scalar;
 use ff::Field;
 use prestage_ntt::{Ntt, Outside};
-use prestage_transfer::{Lane, Pinned, Ring, Transfer, Uploading};
+use prestage_transfer::{Lane, Pinned, PinnedPool, Ring, Transfer, Uploading};
 use prestage_vram::{Buf, Bytes, Device};
 use rayon::prelude::*;
 
@@ -28,21 +28,66 @@ pub(super) enum Values {
     Plain(Arc<Vec<Scalar>>),
 }
 
-impl Values {
-    /// `len` elements, evaluated in parallel.
-    pub(super) fn from_fn<D: Transfer>(
-        device: &D,
-        len: usize,
-        element: impl Fn(usize) -> Scalar + Sync + Send,
-    ) -> Result<Self, Error> {
-        match Pinned::par_from_fn(device, len, &element) {
-            Ok(pinned) => Ok(Self::Pinned(Arc::new(pinned))),
-            Err(e) if e.is_unpinnable() => {
-                let plain = (0..len).into_par_iter().with_min_len(PIECE).map(element).collect();
-                Ok(Self::Plain(Arc::new(plain)))
-            }
+/// Memory for values that are not there yet.
+enum Place {
+    Pinned(Pinned<MaybeUninit<Scalar>>),
+    Plain(Vec<MaybeUninit<Scalar>>),
+}
+
+impl Place {
+    fn new<D: Transfer>(memory: &PinnedPool, device: &D, len: usize) -> Result<Self, Error> {
+        match memory.uninit(device, len) {
+            Ok(pinned) => Ok(Self::Pinned(pinned)),
+            Err(e) if e.is_unpinnable() => Ok(Self::Plain(vec![MaybeUninit::uninit(); len])),
             Err(e) => Err(e.into()),
         }
+    }
+
+    fn as_mut(&mut self) -> &mut [MaybeUninit<Scalar>] {
+        match self {
+            Self::Pinned(place) => place,
+            Self::Plain(place) => place,
+        }
+    }
+
+    /// # Safety
+    /// Every element has been written.
+    unsafe fn assume_init(self) -> Values {
+        match self {
+            // SAFETY: this function's contract.
+            Self::Pinned(place) => Values::Pinned(Arc::new(unsafe { place.assume_init() })),
+            Self::Plain(place) => {
+                let mut place = std::mem::ManuallyDrop::new(place);
+                let (at, len, capacity) = (place.as_mut_ptr().cast(), place.len(), place.capacity());
+                // SAFETY: a vector's parts, taken apart once; `MaybeUninit<T>` has the layout of `T`, and all are written.
+                Values::Plain(Arc::new(unsafe { Vec::from_raw_parts(at, len, capacity) }))
+            }
+        }
+    }
+}
+
+impl Values {
+    /// a, b and c over `len` rows, evaluated in one parallel pass: `row` gives those of one row.
+    pub(super) fn evaluate<D: Transfer>(
+        memory: &PinnedPool,
+        device: &D,
+        len: usize,
+        row: impl Fn(usize) -> [Scalar; 3] + Sync,
+    ) -> Result<[Self; 3], Error> {
+        let place = || Place::new(memory, device, len);
+        let (mut a, mut b, mut c) = (place()?, place()?, place()?);
+        let [in_a, in_b, in_c] = [&mut a, &mut b, &mut c].map(|place| place.as_mut().par_chunks_mut(PIECE));
+        in_a.zip(in_b).zip(in_c).enumerate().for_each(|(piece, ((a, b), c))| {
+            let places = a.iter_mut().zip(b).zip(c);
+            for (i, ((a, b), c)) in (piece * PIECE..).zip(places) {
+                let values = row(i);
+                a.write(values[0]);
+                b.write(values[1]);
+                c.write(values[2]);
+            }
+        });
+        // SAFETY: the three have the same length, and the pass has written every row of each.
+        Ok(unsafe { [a.assume_init(), b.assume_init(), c.assume_init()] })
     }
 
     pub(super) fn as_slice(&self) -> &[Scalar] {
@@ -61,11 +106,19 @@ impl Values {
     }
 
     /// A copy that may be written to.
-    pub(super) fn copy<D: Transfer>(&self, device: &D) -> Result<Scratch, Error> {
-        match Pinned::from_slice(device, self.as_slice()) {
-            Ok(pinned) => Ok(Scratch::Pinned(pinned)),
+    pub(super) fn copy<D: Transfer>(&self, memory: &PinnedPool, device: &D) -> Result<Scratch, Error> {
+        match memory.uninit(device, self.len()) {
+            Ok(place) => Ok(Scratch::Pinned(place.copied(self.as_slice())?)),
             Err(e) if e.is_unpinnable() => Ok(Scratch::Plain(self.as_slice().to_vec())),
             Err(e) => Err(e.into()),
+        }
+    }
+
+    /// The same where a turn is held: in memory that is idle in the pool, or else not page-locked.
+    pub(super) fn copy_in_turn(&self, memory: &PinnedPool) -> Result<Scratch, Error> {
+        match memory.idle_uninit(self.len()) {
+            Some(place) => Ok(Scratch::Pinned(place.copied(self.as_slice())?)),
+            None => Ok(Scratch::Plain(self.as_slice().to_vec())),
         }
     }
 
@@ -111,34 +164,31 @@ fn elements(bytes: Bytes, device: &impl Device) -> usize {
 }
 
 /// Slots of a prover's rings, for memory that is not page-locked. Pinned early, since memory that others have not left cannot
-/// be pinned when it is needed.
+/// be pinned when it is needed, and nothing is pinned while a turn is held.
 pub(super) struct Rings {
-    /// Elements of a slot.
-    slot: usize,
     idle: Mutex<Vec<Vec<Pinned<Scalar>>>>,
 }
 
 impl Rings {
-    /// Slots of two rings, or of as many as can be pinned, for polynomials of `len` elements.
+    /// Slots of three rings, or of as many as can be pinned, for polynomials of `len` elements: two for a proof that goes
+    /// through the device in pieces, one for the proof that stages beside it.
     pub(super) fn open(device: &impl Transfer, len: usize) -> Result<Self, Error> {
-        let rings = Self { slot: elements(SLOT, device).min(len).max(1), idle: Mutex::default() };
-        let both = [rings.take(device)?, rings.take(device)?];
-        both.into_iter().flatten().try_for_each(|ring| rings.give_back(ring))?;
+        let slot = elements(SLOT, device).min(len).max(1);
+        let rings = Self { idle: Mutex::default() };
+        for _ in 0..3 {
+            match Ring::open_within(device, 2, slot, Scalar::ZERO) {
+                Ok(ring) => rings.give_back(ring)?,
+                Err(e) if e.is_unpinnable() => break,
+                Err(e) => return Err(e.into()),
+            }
+        }
         Ok(rings)
     }
 
-    /// A ring for one worker alone; `None` when no more can be pinned.
+    /// A ring for one worker alone; `None` when all are in use. Nothing is pinned for it: a turn may be held.
     pub(super) fn take<'d, D: Transfer>(&self, device: &'d D) -> Result<Option<Ring<'d, D, Scalar>>, Error> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let ring = match idle {
-            Some(slots) => Ring::from_slots(device, slots),
-            None => Ring::open_within(device, 2, self.slot, Scalar::ZERO),
-        };
-        match ring {
-            Ok(ring) => Ok(Some(ring)),
-            Err(e) if e.is_unpinnable() => Ok(None),
-            Err(e) => Err(e.into()),
-        }
+        Ok(idle.map(|slots| Ring::from_slots(device, slots)).transpose()?)
     }
 
     /// Waits for the ring's last copies.

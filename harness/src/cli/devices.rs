@@ -137,15 +137,39 @@ fn on<D: Ntt + Msm + Crew>(
     match (key, &r1cs) {
         (AnyKey::Circom(key), None) => {
             let make = |prover: &Prover<'_, D, _>, _| Assignment::from_key(prover, &witness);
-            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, opened, out)
+            proved(
+                args,
+                seats,
+                &provers(args, seats, |device| Prover::new(device, key))?,
+                load,
+                make,
+                opened,
+                out,
+            )
         }
         (AnyKey::Circom(key), Some(r1cs)) => {
             let make = |prover: &Prover<'_, D, _>, _| Assignment::new(prover, r1cs, &witness);
-            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, opened, out)
+            proved(
+                args,
+                seats,
+                &provers(args, seats, |device| Prover::new(device, key))?,
+                load,
+                make,
+                opened,
+                out,
+            )
         }
         (AnyKey::Libsnark(key), Some(r1cs)) => {
             let make = |prover: &Prover<'_, D, _>, _| Assignment::new(prover, r1cs, &witness);
-            proved(args, seats, &provers(seats, |device| Prover::new(device, key))?, load, make, opened, out)
+            proved(
+                args,
+                seats,
+                &provers(args, seats, |device| Prover::new(device, key))?,
+                load,
+                make,
+                opened,
+                out,
+            )
         }
         (AnyKey::Libsnark(_), None) => Err(Failure::new("this kind of key needs its circuit: --r1cs")),
     }
@@ -153,11 +177,13 @@ fn on<D: Ntt + Msm + Crew>(
 
 /// The key made ready for each device; its points are shared.
 fn provers<'s, D: Ntt + Msm + Crew, R: Reduction>(
+    args: &Args,
     seats: &'s [Seat<D>],
     first: impl FnOnce(&'s D) -> Result<Prover<'s, D, R>, prestage_groth16::Error>,
 ) -> Result<Vec<Prover<'s, D, R>>, Failure> {
     let Some((seat, others)) = seats.split_first() else { return Err(Failure::new("no device is named")) };
-    let mut provers = vec![first(&seat.device).map_err(|e| Failure::at(&seat.name, &e))?];
+    let first = first(&seat.device).map_err(|e| Failure::at(&seat.name, &e))?;
+    let mut provers = vec![first.keeping(args.resident)];
     for seat in others {
         let prover = provers[0].beside(&seat.device).map_err(|e| Failure::at(&seat.name, &e))?;
         provers.push(prover);

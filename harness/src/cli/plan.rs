@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use prestage_groth16::format::{self, LoadOptions};
-use prestage_groth16::{AnyKey, Libsnark, Reduction, Shape};
+use prestage_groth16::{AnyKey, Libsnark, Reduction, Residency, Shape};
 use prestage_msm::Msm;
 use prestage_ntt::{Domain, Ntt};
 use prestage_vram::{LedgerConfig, Margin};
@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked:K or none
     #[arg(long, default_value = "auto", value_name = "P")]
     policy: Wanted,
+    /// Points of the key that stay on the device: auto (where there is room), none or all
+    #[arg(long, default_value = "auto", value_name = "R")]
+    resident: Residency,
     /// Workers; with more than one, what the next proof may stage ahead is shown
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
@@ -84,7 +87,7 @@ fn outlook<D: Ntt + Msm>(
     let name = args.device.to_string();
     let name = if name == "auto" { "host" } else { &name };
     let shape = (subject.name.as_str(), &subject.shape);
-    Ok(Outlook::new(shape, domain, (name, device), args.policy, args.workers)?)
+    Ok(Outlook::new(shape, domain, (name, device), (args.policy, args.resident), args.workers)?)
 }
 
 fn subject(args: &Args) -> Result<Subject, Failure> {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use prestage_groth16::format::{self, FormatError, LoadOptions, Note, PointChecks};
 use prestage_groth16::{
-    AnyKey, Assignment, Circom, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction, Witness,
+    AnyKey, Assignment, Circom, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction,
+    Residency, Witness,
 };
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
@@ -70,7 +71,8 @@ fn on<D: Ntt + Msm + Crew>(
     let options = Options::default().policy(args.policy);
     match (key, r1cs) {
         (AnyKey::Circom(key), None) => {
-            let prover = Prover::new(&opened.device, key)?;
+            // For one proof, points that stay gain nothing.
+            let prover = Prover::new(&opened.device, key)?.keeping(Residency::None);
             let constraints = constraints_of(prover.key());
             prove(args, opened, &prover, constraints, || Assignment::from_key(&prover, witness), options, out)
         }
@@ -118,7 +120,7 @@ fn with_circuit<D: Ntt + Msm + Crew, R: Reduction>(
     options: Options,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let prover = Prover::new(&opened.device, key)?;
+    let prover = Prover::new(&opened.device, key)?.keeping(Residency::None);
     let assignment = || match args.no_check {
         true => Assignment::new_unchecked(&prover, r1cs, witness),
         false => Assignment::new(&prover, r1cs, witness),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use prestage_groth16::format::{self, FormatError, LoadOptions};
-use prestage_groth16::{AnyKey, Assignment, Opened, Policy, Prover, R1cs, Reduction, Witness};
+use prestage_groth16::{AnyKey, Assignment, Opened, Policy, Prover, R1cs, Reduction, Residency, Witness};
 use prestage_msm::{Msm, Threads};
 use prestage_ntt::{MAX_CHUNKS, Ntt};
 use prestage_vram::{Bytes, Card, LedgerConfig, Margin, Nanos};
@@ -68,6 +68,9 @@ pub(super) struct Args {
     /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked:K or none
     #[arg(long, default_value = "auto", value_name = "P")]
     pub(super) policy: Wanted,
+    /// Points of the key that stay on the device from proof to proof: auto (where there is room), none or all
+    #[arg(long, default_value = "auto", value_name = "R")]
+    pub(super) resident: Residency,
     /// Whether the next partition stages while one computes
     #[arg(long, default_value = "on", value_name = "on|off", value_parser = ["on", "off"])]
     pub(super) ahead: String,
@@ -365,17 +368,17 @@ fn on<D: Ntt + Msm + Crew>(
     let start = Instant::now();
     match (key, r1cs) {
         (AnyKey::Circom(key), None) => {
-            let prover = Prover::new(device, key)?;
+            let prover = Prover::new(device, key)?.keeping(args.resident);
             let assignment = |_| Assignment::from_key(&prover, &witness);
             proved(args, &prover, host, assignment, &Expected::none(), kept, about, out)
         }
         (AnyKey::Circom(key), Some(r1cs)) => {
-            let prover = Prover::new(device, key)?;
+            let prover = Prover::new(device, key)?.keeping(args.resident);
             let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
             proved(args, &prover, host, assignment, &Expected::none(), kept, about, out)
         }
         (AnyKey::Libsnark(key), Some(r1cs)) => {
-            let prover = Prover::new(device, key)?;
+            let prover = Prover::new(device, key)?.keeping(args.resident);
             let expected = Expected { opened, took: took.map(|took| (took, start.elapsed())) };
             let assignment = |_| Assignment::new(&prover, &r1cs, &witness);
             proved(args, &prover, host, assignment, &expected, kept, about, out)
@@ -396,6 +399,7 @@ pub(super) fn about<D: Crew>(
     let mut parameters = BTreeMap::from([
         ("workers".to_owned(), args.workers.to_string()),
         ("policy asked for".to_owned(), args.policy.to_string()),
+        ("points that stay".to_owned(), args.resident.to_string()),
         ("margin".to_owned(), ledger.margin().to_string()),
         ("staging ahead".to_owned(), if ledger.ahead() { "on" } else { "off" }.to_owned()),
     ]);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use prestage_groth16::{Change, DeviceFootprints, Plan, Policy, Shape};
+use prestage_groth16::{Change, DeviceFootprints, Plan, Policy, Residency, Shape};
 use prestage_msm::Msm;
 use prestage_ntt::{Domain, Ntt};
 use prestage_vram::Bytes;
@@ -28,6 +28,8 @@ pub struct Outlook {
     pub padding: u64,
     /// Points of the key: H, L, A, B in G1, B in G2.
     pub key_bytes: [u64; 5],
+    /// Those of them that stay on the device; zero where they are streamed.
+    pub resident_bytes: [u64; 5],
     /// T: tables of the quotient.
     pub tables_bytes: u64,
     pub phases: Vec<PhaseLedger>,
@@ -84,7 +86,7 @@ impl Outlook {
         shape: (&str, &Shape),
         domain: &Domain,
         device: (&str, &D),
-        wanted: Wanted,
+        (wanted, residency): (Wanted, Residency),
         workers: u32,
     ) -> Result<Self, Error> {
         let ((shape_name, shape), (device_name, device)) = (shape, device);
@@ -92,8 +94,10 @@ impl Outlook {
         let (level, reading, margin) = (ledger.level(), ledger.reading(), ledger.margin());
         let footprints = DeviceFootprints::new(device, domain);
         let ahead = ledger.ahead() && workers > 1;
-        let new = if ahead { Plan::ahead } else { Plan::new };
-        let (_, plan) = wanted.first(|policy| new(shape, &footprints, policy, level.budget, margin))?;
+        let (_, plan) = wanted.first(|policy| {
+            Plan::beside_points(shape, &footprints, (policy, residency), level.budget, margin, ahead)
+        })?;
+        let points = plan.points().into_iter().sum::<Bytes>();
         Ok(Self {
             shape: shape_name.to_owned(),
             device: device_name.to_owned(),
@@ -103,16 +107,17 @@ impl Outlook {
             polynomial_bytes: plan.polynomial().get(),
             padding: shape.padding(),
             key_bytes: shape.key_bytes().map(Bytes::get),
+            resident_bytes: plan.points().map(Bytes::get),
             tables_bytes: plan.tables().get(),
             phases: phases(&plan),
             peak_bytes: plan.peak().get(),
-            remaining_bytes: level.budget.saturating_sub(plan.peak()).get(),
+            remaining_bytes: level.budget.saturating_sub(points + plan.peak()).get(),
             capacity_bytes: reading.capacity.get(),
             context_bytes: reading.context.get(),
             margin_bytes: margin.get(),
             budget_bytes: level.budget.get(),
             workers,
-            ahead: if ahead { beside(&plan, level.budget) } else { Vec::new() },
+            ahead: if ahead { beside(&plan, level.budget.saturating_sub(points)) } else { Vec::new() },
         })
     }
 }
@@ -174,10 +179,22 @@ impl fmt::Display for Outlook {
             self.padding
         )?;
         let [h, l, a, b1, b2] = self.key_bytes.map(bytes);
-        writeln!(
-            f,
-            "  key points, streamed from the host: H {h}, L {l}, A {a}, B {b1} in G1 and {b2} in G2"
-        )?;
+        let sizes = [
+            format!("H {h}"),
+            format!("L {l}"),
+            format!("A {a}"),
+            format!("B in G1 {b1}"),
+            format!("B in G2 {b2}"),
+        ];
+        let (mut stay, mut streamed) = (Vec::new(), Vec::new());
+        for (size, resident) in sizes.into_iter().zip(self.resident_bytes) {
+            if resident > 0 { stay.push(size) } else { streamed.push(size) }
+        }
+        for (how, which) in [("that stay on the device", stay), ("streamed from the host", streamed)] {
+            if !which.is_empty() {
+                writeln!(f, "  key points, {how}: {}", which.join(", "))?;
+            }
+        }
         writeln!(
             f,
             "  capacity {} - context {} - margin {} = budget {}\n",

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use prestage_groth16::{Assignment, Policy, Prover, Shape};
+use prestage_groth16::{Assignment, Policy, Prover, Residency, Shape};
 use prestage_harness::scenario::{Outcome, Outlook, Wanted, run as prove_all};
 use prestage_harness::timeline::Recorder;
 use prestage_vram::{Bytes, Event, Host, LedgerConfig, Nanos, Op, Sim, Track};
@@ -131,7 +131,9 @@ fn b016_f016_peak_bytes_per_stage_are_told_before() {
         let (sim, recorder) = open(card(Bytes::mib(usable)), false);
         let prover = Prover::new(&sim, small().1.clone()).unwrap();
         let (shape, wanted): (&Shape, _) = (prover.shape(), Wanted::Policy(Policy::Auto));
-        let told = Outlook::new(("small", shape), prover.domain(), ("sim", &sim), wanted, 1).unwrap();
+        let told =
+            Outlook::new(("small", shape), prover.domain(), ("sim", &sim), (wanted, Residency::Auto), 1)
+                .unwrap();
         let report = prove(&sim, &recorder, &scenario(1, 2, Policy::Auto)).report.unwrap();
         assert_eq!(told.policy, report.plans[0].policy, "{usable}");
         assert_eq!(told.phases.len(), report.phases.len());

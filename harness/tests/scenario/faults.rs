@@ -104,7 +104,8 @@ fn partition_2_fails<D: Opens>(workers: u32, op: Op, panics: bool) {
     let (circuit, key) = small();
     let (mut ledger, recorder) = recorded(Bytes::mib(512), workers > 1);
     ledger.faults = Some(Arc::new(move |asked| {
-        let bad = asked == op && PARTITION.get() == 2;
+        // What the first partition has pinned, the others use.
+        let bad = asked == op && PARTITION.get() == if op == Op::Register { 1 } else { 2 };
         assert!(!(bad && panics), "the driver is gone");
         bad
     }));
@@ -123,7 +124,7 @@ fn partition_2_fails<D: Opens>(workers: u32, op: Op, panics: bool) {
     if op == Op::Register {
         assert_eq!((partitions(&outcome).len(), report.verified.proofs()), (10, 10), "{what}");
         let plans: Vec<_> = report.plans.iter().map(|plan| (plan.policy.as_str(), plan.proofs)).collect();
-        assert_eq!(plans, [("full", 9), ("none", 1)], "what cannot be pinned is proved unstaged");
+        assert_eq!(plans, [("none", 1), ("full", 9)], "what cannot be pinned is proved unstaged");
     } else {
         assert_eq!(partitions(&outcome), [1, 3, 4, 5, 6, 7, 8, 9, 10], "{what}");
         assert_eq!(report.verified.proofs(), 9, "{what}");
@@ -137,7 +138,7 @@ fn partition_2_fails<D: Opens>(workers: u32, op: Op, panics: bool) {
     }
     let ledger = device.ledger();
     assert_eq!((ledger.level().used(), ledger.in_line()), (Bytes::ZERO, 0), "{what}");
-    assert_eq!(ledger.locked().bytes(), pinned, "{what}");
+    assert_eq!(ledger.locked().bytes(), pinned + prover.memory().idle(), "{what}");
 }
 
 #[test]

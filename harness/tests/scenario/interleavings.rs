@@ -171,6 +171,10 @@ fn p3_real_proofs_of_every_policy_keep_the_budget() {
         first_come_first_served(&outcome.timeline);
         let refused = outcome.timeline.events().iter().any(|e| matches!(e, Event::Refusal { .. }));
         prop_assert!(!refused, "refused after planning");
+        // Points of the key stay where there is room.
+        let level = sim.ledger().level();
+        prop_assert_eq!(level.used(), level.resident);
+        drop(prover);
         prop_assert_eq!(sim.ledger().level().used(), Bytes::ZERO);
         Ok(())
     });

@@ -1,7 +1,7 @@
 //! Plans of the full-size shape, made through the path of `prestage plan`, with the footprints of the simulated card's own
 //! stages.
 
-use prestage_groth16::{Error as Proving, Policy};
+use prestage_groth16::{Error as Proving, Policy, Residency};
 use prestage_harness::Error;
 use prestage_harness::scenario::{Outlook, Target, Wanted};
 use prestage_ntt::Domain;
@@ -11,6 +11,8 @@ use super::{card, porep};
 
 const MIB: u64 = 1 << 20;
 
+const AUTO: (Wanted, Residency) = (Wanted::Policy(Policy::Auto), Residency::Auto);
+
 fn open(usable: Bytes, margin: Margin) -> Result<Sim, prestage_vram::Error> {
     Target::open_sim(card(usable), 1, LedgerConfig { margin, ..LedgerConfig::default() })
 }
@@ -18,7 +20,7 @@ fn open(usable: Bytes, margin: Margin) -> Result<Sim, prestage_vram::Error> {
 fn outlook_on(sim: &Sim, wanted: Wanted) -> Result<Outlook, Error> {
     let shape = porep().shape().unwrap();
     let domain = Domain::new(1 << 27, 7).unwrap();
-    Outlook::new(("porep-32g", &shape), &domain, ("sim", sim), wanted, 1)
+    Outlook::new(("porep-32g", &shape), &domain, ("sim", sim), (wanted, Residency::Auto), 1)
 }
 
 /// With exactly this budget.
@@ -162,8 +164,7 @@ fn every_preset_and_the_cpu_have_an_outlook() {
     for (name, _) in prestage_vram::sim::PRESETS {
         let ledger = LedgerConfig { ahead: true, ..LedgerConfig::default() };
         let sim = Target::open_sim(Card::preset(name).unwrap(), 1, ledger).unwrap();
-        let plan =
-            Outlook::new(("p", &shape), &domain, (name, &sim), Wanted::Policy(Policy::Auto), 2).unwrap();
+        let plan = Outlook::new(("p", &shape), &domain, (name, &sim), AUTO, 2).unwrap();
         assert_eq!(plan.policy, "full", "{name}");
         let last = plan.ahead.last().unwrap();
         assert_eq!(last.polynomials, 3, "{name}: the next set fits once a is gone\n{plan}");
@@ -172,7 +173,6 @@ fn every_preset_and_the_cpu_have_an_outlook() {
         }
     }
     let host = Host::open(HostConfig::default()).unwrap();
-    let plan =
-        Outlook::new(("p", &shape), &domain, ("host", &host), Wanted::Policy(Policy::Auto), 1).unwrap();
+    let plan = Outlook::new(("p", &shape), &domain, ("host", &host), AUTO, 1).unwrap();
     assert_eq!((plan.policy.as_str(), plan.ahead.len()), ("full", 0));
 }

@@ -99,8 +99,8 @@ fn watched<D: Opens>(workers: u32, policy: Policy, between: impl Fn(&D, u32) + S
 
 #[test]
 fn p9_registration_outside_and_query_allocation_upload_inside() {
-    // Not `Chunked`: it pins the copies of b and c that its transforms use up when the plan is known, which is inside.
-    for policy in [Policy::Full, Policy::AThenBc, Policy::None] {
+    // `Chunked` too: the copies of b and c that its transforms use up are made before the turn.
+    for policy in [Policy::Full, Policy::AThenBc, Policy::Chunked(4), Policy::None] {
         for workers in [1, 2] {
             // A reading that changes is told; the card's is made to change before each turn.
             let on_card =

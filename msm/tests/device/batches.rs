@@ -292,7 +292,7 @@ fn b010_batches_rise_as_the_budget_falls() {
         assert!(batches.count() > last, "{capacity} {batches:?}");
         last = batches.count();
         assert_eq!(sum(&host, &known.bases, &scalars, batches.batch(), Place::Host), expected);
-        assert!(host.scratch::<G1Affine>(batches.plan()) <= capacity);
+        assert!(host.scratch::<G1Affine>(batches.plan(), Place::Host) <= capacity);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The CPU as a device that writes down what it is asked for: every batch, and every mark that the host waits for.
 
-use prestage_msm::{Affine, Batch, Msm, Plan, Queues};
+use prestage_msm::{Affine, Batch, Msm, Place, Plan, Queues};
 use prestage_transfer::{HostRange, Pages, Registration, Transfer};
 use prestage_vram::{
     Bytes, Class, Device, Error, Host, HostBlock, HostConfig, HostMark, HostQueue, Ledger, Reading, Track,
@@ -155,8 +155,8 @@ unsafe impl Msm for Spy {
         self.host.plan(len)
     }
 
-    fn scratch<A: Affine>(&self, plan: &Plan) -> Bytes {
-        self.host.scratch::<A>(plan)
+    fn scratch<A: Affine>(&self, plan: &Plan, bases: Place) -> Bytes {
+        self.host.scratch::<A>(plan, bases)
     }
 
     unsafe fn enqueue<A: Affine>(

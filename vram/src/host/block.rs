@@ -15,6 +15,8 @@ pub struct HostBlock {
 
 // SAFETY: the block is plain memory; who may touch it when is the business of the queue that a `Buf` is claimed for.
 unsafe impl Send for HostBlock {}
+// SAFETY: a shared reference gives the address only.
+unsafe impl Sync for HostBlock {}
 
 impl HostBlock {
     /// A block of `len` bytes that are accounted for as `charge`.
