@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use prestage_groth16::{Assignment, Libsnark, Options, Policy, Prover, setup_insecure_from_seed};
 use prestage_harness::circuits::squares;
+use prestage_harness::scenario::Crew;
 use prestage_harness::session::{About, prove_in_turn};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
@@ -16,7 +17,7 @@ use crate::{Error, rng};
 ///
 /// # Errors
 /// What the prover says; [`prestage_harness::Error::Unverified`].
-pub fn prove<D: Ntt + Msm>(on: &Recorded<D>, log: u32) -> Result<Outcome, Error> {
+pub fn prove<D: Ntt + Msm + Crew>(on: &Recorded<D>, log: u32) -> Result<Outcome, Error> {
     let circuit = squares(log, rng(0))?;
     let key = setup_insecure_from_seed::<Libsnark>(&circuit.r1cs, [0; 32])?;
     let prover = Prover::new(&on.device, key)?;
