@@ -103,7 +103,12 @@ pub fn proving_key<R: Reduction>(key: &ProvingKey<R>) -> ark_groth16::ProvingKey
 }
 
 fn query<P, Q: AffineRepr>(query: &Query<P>, point: fn(&P) -> Q) -> Vec<Q> {
-    let mut points = vec![Q::zero(); query.density().len()];
+    by_wire(query, Q::zero(), point)
+}
+
+/// One point per wire, infinities in their places.
+pub(crate) fn by_wire<P, Q: Clone>(query: &Query<P>, infinity: Q, point: impl Fn(&P) -> Q) -> Vec<Q> {
+    let mut points = vec![infinity; query.density().len()];
     for (wire, p) in query.density().ones().zip(query.points().iter()) {
         points[wire] = point(p);
     }

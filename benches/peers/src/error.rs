@@ -26,6 +26,12 @@ pub enum Error {
     #[cfg(feature = "spend")]
     #[error("the Spend circuit: {0}")]
     Spend(String),
+    /// A key of another reduction than the prover takes.
+    #[error("{}: a key of the other reduction", path.display())]
+    OtherReduction {
+        /// Its file.
+        path: std::path::PathBuf,
+    },
     /// A file of the system's.
     #[error(transparent)]
     Io(#[from] std::io::Error),

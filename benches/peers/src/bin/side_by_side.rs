@@ -1,18 +1,20 @@
-//! Provers side by side: paired repetitions on one statement and one key, all proofs verified and equal, then the
-//! peak of resident memory of each in a process of its own.
+//! Provers side by side: paired repetitions on one statement and one key, then each in a process of its own that loads
+//! the same key from a file. All proofs are verified, and equal under one key and blinding.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, ValueEnum};
 use prestage_benches::rng;
+use prestage_groth16::format::proof;
 use prestage_groth16::{Blinding, PreparedKey, Proof, ShapeError};
 use prestage_harness::circuits::{Circuit, bits, squares};
 use prestage_harness::session::COMMIT;
-use prestage_peers::measure::{Cost, cost, forget_peak, median, resident};
-use prestage_peers::{Keys, Kind, Peer, Statement};
+use prestage_peers::measure::{cost, forget_peak, limit_processors, mapped, resident};
+use prestage_peers::report::{Alone, Report, Run, against, rows};
+use prestage_peers::{Keys, Kind, Statement};
 use prestage_vram::{Host, HostConfig};
 use serde::{Deserialize, Serialize};
 
@@ -33,15 +35,20 @@ struct Args {
     /// How often each prover proves, after once to warm up.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Leaves the memory of each prover out.
+    /// Processors that all provers may use, and so the threads of each: the first of those that this process may use.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Leaves out the processes of one prover each, and with them memory.
     #[arg(long)]
     no_memory: bool,
     /// Writes everything measured, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Says what one prover takes in this process: how the peaks are measured.
-    #[arg(long, hide = true, value_parser = kind)]
-    memory_of: Option<Kind>,
+    /// Proves once in this process with the key of a file: how memory is measured.
+    #[arg(long, hide = true, requires = "key", value_parser = kind)]
+    alone: Option<Kind>,
+    #[arg(long, hide = true)]
+    key: Option<PathBuf>,
 }
 
 fn kind(name: &str) -> Result<Kind, String> {
@@ -70,50 +77,12 @@ impl Shape {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
-    commit: &'static str,
-    unix_time_s: u64,
-    cpu: String,
-    threads: usize,
-    load_average: String,
-    runs: Vec<Run>,
-}
-
-#[derive(Debug, Serialize)]
-struct Run {
-    circuit: &'static str,
-    log_size: u32,
-    constraints: usize,
-    rounds: usize,
-    /// Every proof of every prover was verified, and provers of one reduction gave equal proofs.
-    verified: bool,
-    load_average: String,
-    provers: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    prover: &'static str,
-    /// Which prover the ratios are against: prestage with a key of the same reduction.
-    against: &'static str,
-    /// Medians.
-    wall_s: f64,
-    cpu_s: f64,
-    /// Medians of the ratios of single rounds, this prover's time over the other's.
-    wall_ratio: f64,
-    cpu_ratio: f64,
-    memory: Option<Memory>,
-    samples: Vec<Cost>,
-}
-
-/// Resident memory of a process that has one prover, its key and its statement, in KiB.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Memory {
-    /// Ready to prove.
-    ready_kib: u64,
-    /// At most while proving.
-    peak_kib: u64,
+/// What a process of one prover says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Said {
+    alone: Alone,
+    /// The proof's 192 bytes.
+    proof: Vec<u8>,
 }
 
 fn main() -> ExitCode {
@@ -127,11 +96,14 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Outcome<()> {
-    if let Some(kind) = args.memory_of {
+    if let Some(threads) = args.threads {
+        limit_processors(threads)?;
+    }
+    if let (Some(kind), Some(key)) = (args.alone, &args.key) {
         let (Some(circuit), Some(log)) = (args.circuits.first(), args.log_sizes.first()) else {
             return Err("no circuit".into());
         };
-        println!("{}", serde_json::to_string(&memory_here(kind, *circuit, *log)?)?);
+        println!("{}", serde_json::to_string(&alone_here(kind, key, *circuit, *log)?)?);
         return Ok(());
     }
     let mut report = Report {
@@ -146,7 +118,7 @@ fn run(args: &Args) -> Outcome<()> {
     for &log in &args.log_sizes {
         for &circuit in &args.circuits {
             let run = compare(args, circuit, log)?;
-            print(&run);
+            println!("\n{run}");
             std::io::stdout().flush()?;
             report.runs.push(run);
         }
@@ -172,8 +144,9 @@ fn compare(args: &Args, shape: Shape, log: u32) -> Outcome<Run> {
 
     let load_average = load_average();
     let mut samples = vec![Vec::with_capacity(args.rounds); kinds.len()];
+    let mut first_proofs = Vec::new();
     for round in 0..=args.rounds {
-        let blinding = Blinding::insecure_from_seed([u8::try_from(round % 256)?; 32])?;
+        let blinding = blinding(round)?;
         let mut proofs = Vec::with_capacity(kinds.len());
         for turn in 0..kinds.len() {
             // Another prover begins each round.
@@ -185,25 +158,33 @@ fn compare(args: &Args, shape: Shape, log: u32) -> Outcome<Run> {
             }
         }
         check(&keys, &proofs)?;
+        if round == 0 {
+            first_proofs = proofs;
+        }
     }
     drop(provers);
 
-    let base = |kind| kinds.iter().position(|k| *k == against(kind)).unwrap_or(0);
-    let rows = kinds.iter().enumerate().map(|(i, &kind)| {
-        let (own, other) = (&samples[i], &samples[base(kind)]);
-        let of = |f: fn(&Cost) -> f64| median(own.iter().map(f));
-        let ratio = |f: fn(&Cost) -> f64| median(own.iter().zip(other).map(|(a, b)| f(a) / f(b)));
-        Ok(Row {
-            prover: kind.name(),
-            against: against(kind).name(),
-            wall_s: of(|c| c.wall_s),
-            cpu_s: of(|c| c.cpu_s),
-            wall_ratio: ratio(|c| c.wall_s),
-            cpu_ratio: ratio(|c| c.cpu_s),
-            memory: if args.no_memory { None } else { Some(memory(kind, shape, log)?) },
-            samples: own.clone(),
-        })
-    });
+    let mut alone = vec![None; kinds.len()];
+    if !args.no_memory {
+        let folder = tempfile::tempdir()?;
+        for (alone, &kind) in alone.iter_mut().zip(&kinds) {
+            let key = folder.path().join(kind.key_file().name());
+            if !key.exists() {
+                kind.key_file().write(folder.path(), &keys)?;
+            }
+            let said = ask_alone(kind, &key, shape, log)?;
+            first_proofs.push((kind, proof::read(&said.proof)?));
+            *alone = Some(said.alone);
+        }
+        check(&keys, &first_proofs)?;
+    }
+
+    let measured: Vec<_> = kinds
+        .into_iter()
+        .zip(samples)
+        .zip(alone)
+        .map(|((kind, samples), alone)| (kind, samples, alone))
+        .collect();
     Ok(Run {
         circuit: shape.name(),
         log_size: log,
@@ -211,13 +192,13 @@ fn compare(args: &Args, shape: Shape, log: u32) -> Outcome<Run> {
         rounds: args.rounds,
         verified: true,
         load_average,
-        provers: rows.collect::<Outcome<_>>()?,
+        provers: rows(&measured),
     })
 }
 
-/// What a prover's times are divided by.
-fn against(kind: Kind) -> Kind {
-    if kind.is_circom() { Kind::OursCircom } else { Kind::Ours }
+/// The blinding scalars of a round, the same for all. Processes of one prover take those of the first round.
+fn blinding(round: usize) -> Outcome<Blinding> {
+    Ok(Blinding::insecure_from_seed([u8::try_from(round % 256)?; 32])?)
 }
 
 /// Fails unless every proof verifies, and those under one key are equal.
@@ -238,10 +219,11 @@ fn check(keys: &Keys, proofs: &[(Kind, Proof)]) -> Outcome<()> {
     Ok(())
 }
 
-/// What `kind` takes in a process of its own, where large blocks go back to the system when they are freed.
-fn memory(kind: Kind, shape: Shape, log: u32) -> Outcome<Memory> {
+/// Has `kind` prove in a process of its own, where large blocks go back to the system when they are freed.
+fn ask_alone(kind: Kind, key: &Path, shape: Shape, log: u32) -> Outcome<Said> {
     let output = Command::new(std::env::current_exe()?)
-        .args(["--memory-of", kind.name(), "--circuits", shape.name(), "--log-sizes", &log.to_string()])
+        .args(["--alone", kind.name(), "--circuits", shape.name(), "--log-sizes", &log.to_string(), "--key"])
+        .arg(key)
         .env("MALLOC_MMAP_THRESHOLD_", "131072")
         .env("MALLOC_TRIM_THRESHOLD_", "131072")
         .output()?;
@@ -251,38 +233,19 @@ fn memory(kind: Kind, shape: Shape, log: u32) -> Outcome<Memory> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn memory_here(kind: Kind, shape: Shape, log: u32) -> Outcome<Memory> {
+fn alone_here(kind: Kind, key: &Path, shape: Shape, log: u32) -> Outcome<Said> {
     let host = Host::open(HostConfig::default())?;
-    let prover: Box<dyn Peer + '_> = {
-        let keys = Keys::new(&Statement::from(shape.circuit(log)?));
-        kind.ready(&host, &keys)?
-    };
+    let prover = kind.load(&host, key, Statement::from(shape.circuit(log)?))?;
     if !forget_peak() {
         return Err("this system does not let a process forget its peak".into());
     }
     let unknown = "this system does not say what memory a process has";
     let ready = resident().ok_or(unknown)?;
-    prover.prove(&Blinding::insecure_from_seed([0; 32])?)?;
-    let after = resident().ok_or(unknown)?;
-    Ok(Memory { ready_kib: ready.now_kib, peak_kib: after.peak_kib })
-}
-
-fn print(run: &Run) {
-    println!(
-        "\n{}, 2^{} rows, {} constraints, {} rounds, load {}\n",
-        run.circuit, run.log_size, run.constraints, run.rounds, run.load_average
-    );
-    println!("| prover | wall s | CPU s | wall ratio | CPU ratio | ready MiB | peak MiB |");
-    println!("|---|---|---|---|---|---|---|");
-    for row in &run.provers {
-        let memory = row
-            .memory
-            .map_or_else(|| "– | –".into(), |m| format!("{} | {}", m.ready_kib / 1024, m.peak_kib / 1024));
-        println!(
-            "| {} | {:.3} | {:.3} | {:.2} | {:.2} | {memory} |",
-            row.prover, row.wall_s, row.cpu_s, row.wall_ratio, row.cpu_ratio
-        );
-    }
+    let blinding = blinding(0)?;
+    let (made, cost) = cost(|| prover.prove(&blinding));
+    let (after, key_kib) = (resident().ok_or(unknown)?, mapped(key).ok_or(unknown)?);
+    let alone = Alone { proof: cost, ready_kib: ready.now_kib, peak_kib: after.peak_kib, key_kib };
+    Ok(Said { alone, proof: proof::to_bytes(&made?).to_vec() })
 }
 
 fn cpu_model() -> String {

@@ -2,7 +2,7 @@
 
 use ark_bls12_381::{Bls12_381, Fr};
 use ark_groth16::Groth16;
-use prestage_groth16::{Blinding, Libsnark, Proof, ProvingKey};
+use prestage_groth16::{Blinding, Proof};
 
 use super::{Peer, Statement};
 use crate::Error;
@@ -18,11 +18,11 @@ pub struct Arkworks {
 }
 
 impl Arkworks {
-    /// With a converted key, and the constraints as matrices.
+    /// With the constraints as matrices.
     #[must_use]
-    pub fn new(key: &ProvingKey<Libsnark>, statement: &Statement) -> Self {
+    pub fn new(key: ark_groth16::ProvingKey<Bls12_381>, statement: &Statement) -> Self {
         Self {
-            key: convert::proving_key(key),
+            key,
             matrices: convert::matrices(statement.r1cs()),
             n_inputs: statement.r1cs().n_public() as usize + 1,
             wires: convert::scalars(statement.witness().values()),

@@ -1,11 +1,14 @@
 //! bellperson's CPU prover.
 
 use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
 
-use bellperson::groth16::{Parameters, create_proof};
+use bellperson::groth16::{MappedParameters, ParameterSource, Parameters, create_proof};
 use bellperson::{Circuit, ConstraintSystem, LinearCombination, SynthesisError, Variable};
 use blstrs::{Bls12, Scalar};
-use prestage_groth16::format::params;
+use prestage_groth16::format::{params, save_params};
 use prestage_groth16::{Blinding, Libsnark, Matrix, Proof, ProvingKey};
 
 use super::{Peer, Statement};
@@ -81,6 +84,15 @@ impl Bellperson {
         let parameters = Parameters::read(&file[..], false)?;
         Ok(Self { parameters, circuit: R1csCircuit::assigned(statement) })
     }
+
+    /// With the key of a parameter file, whose points are believed.
+    ///
+    /// # Errors
+    /// [`Error::Io`] as the file system says it; what bellperson says to the file.
+    pub fn load(path: &Path, statement: &Statement) -> Result<Self, Error> {
+        let parameters = Parameters::read(BufReader::new(File::open(path)?), false)?;
+        Ok(Self { parameters, circuit: R1csCircuit::assigned(statement) })
+    }
 }
 
 impl fmt::Debug for Bellperson {
@@ -91,8 +103,56 @@ impl fmt::Debug for Bellperson {
 
 impl Peer for Bellperson {
     fn prove(&self, blinding: &Blinding) -> Result<Proof, Error> {
-        let Blinding { r, s } = *blinding;
-        let proof = create_proof::<Bls12, _, _>(self.circuit.clone(), &self.parameters, r, s)?;
-        Ok(Proof { a: proof.a, b: proof.b, c: proof.c })
+        prove(&self.circuit, &self.parameters, blinding)
     }
+}
+
+/// The same with the parameter file mapped: points are read from it, and decoded, by every proof.
+pub struct BellpersonMapped {
+    parameters: MappedParameters<Bls12>,
+    circuit: R1csCircuit,
+}
+
+impl BellpersonMapped {
+    /// With the key of a parameter file, whose points are believed. The file must not be shortened while this lives.
+    ///
+    /// # Errors
+    /// [`Error::Io`] as the file system says it; what bellperson says to the file.
+    pub fn load(path: &Path, statement: &Statement) -> Result<Self, Error> {
+        let parameters = Parameters::build_mapped_parameters(path.to_owned(), false)?;
+        Ok(Self { parameters, circuit: R1csCircuit::assigned(statement) })
+    }
+
+    /// With our key by way of a parameter file that has no name.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a key that such a file cannot hold; as [`BellpersonMapped::load`].
+    pub fn new(key: &ProvingKey<Libsnark>, statement: &Statement) -> Result<Self, Error> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("key.params");
+        save_params(&path, key)?;
+        Self::load(&path, statement)
+    }
+}
+
+impl fmt::Debug for BellpersonMapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BellpersonMapped").field("h", &self.parameters.h.len()).finish_non_exhaustive()
+    }
+}
+
+impl Peer for BellpersonMapped {
+    fn prove(&self, blinding: &Blinding) -> Result<Proof, Error> {
+        prove(&self.circuit, &self.parameters, blinding)
+    }
+}
+
+fn prove(
+    circuit: &R1csCircuit,
+    parameters: impl ParameterSource<Bls12>,
+    blinding: &Blinding,
+) -> Result<Proof, Error> {
+    let Blinding { r, s } = *blinding;
+    let proof = create_proof::<Bls12, _, _>(circuit.clone(), parameters, r, s)?;
+    Ok(Proof { a: proof.a, b: proof.b, c: proof.c })
 }

@@ -7,6 +7,7 @@ mod taceo;
 
 use std::cell::OnceCell;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use prestage_groth16::{
@@ -15,10 +16,11 @@ use prestage_groth16::{
 use prestage_harness::circuits::Circuit;
 use prestage_vram::Host;
 
-use crate::Error;
+use crate::files::{self, KeyFile};
+use crate::{Error, convert};
 
 pub use arkworks::Arkworks;
-pub use bellperson::{Bellperson, R1csCircuit};
+pub use bellperson::{Bellperson, BellpersonMapped, R1csCircuit};
 pub use ours::Ours;
 pub use taceo::Taceo;
 
@@ -118,6 +120,8 @@ pub enum Kind {
     Arkworks,
     /// bellperson's CPU prover.
     Bellperson,
+    /// The same, whose key stays in its file, mapped.
+    BellpersonMapped,
     /// taceo-groth16 from matrices, a bellman key.
     Taceo,
     /// taceo-groth16 from matrices, a circom key.
@@ -126,7 +130,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, prestage first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Ours,
         Self::OursChecked,
         Self::OursCircom,
@@ -134,6 +138,7 @@ impl Kind {
         Self::TaceoCircom,
         Self::Arkworks,
         Self::Bellperson,
+        Self::BellpersonMapped,
     ];
 
     /// Name in tables and on the command line.
@@ -145,6 +150,7 @@ impl Kind {
             Self::OursCircom => "prestage-circom",
             Self::Arkworks => "ark-groth16",
             Self::Bellperson => "bellperson",
+            Self::BellpersonMapped => "bellperson-mapped",
             Self::Taceo => "taceo-groth16",
             Self::TaceoCircom => "taceo-groth16-circom",
         }
@@ -172,10 +178,46 @@ impl Kind {
             Self::Ours => Box::new(Ours::new(device, keys.libsnark()?.clone(), statement)?),
             Self::OursChecked => Box::new(Ours::new(device, keys.libsnark()?.clone(), statement)?.checked()),
             Self::OursCircom => Box::new(Ours::new(device, keys.circom()?.clone(), statement)?),
-            Self::Arkworks => Box::new(Arkworks::new(keys.libsnark()?, &statement)),
+            Self::Arkworks => Box::new(Arkworks::new(convert::proving_key(keys.libsnark()?), &statement)),
             Self::Bellperson => Box::new(Bellperson::new(keys.libsnark()?, &statement)?),
-            Self::Taceo => Box::new(Taceo::libsnark(keys.libsnark()?, &statement)),
-            Self::TaceoCircom => Box::new(Taceo::circom(keys.circom()?, &statement)),
+            Self::BellpersonMapped => Box::new(BellpersonMapped::new(keys.libsnark()?, &statement)?),
+            Self::Taceo => Box::new(Taceo::libsnark(convert::proving_key(keys.libsnark()?), &statement)),
+            Self::TaceoCircom => Box::new(Taceo::circom(convert::proving_key(keys.circom()?), &statement)),
+        })
+    }
+
+    /// The kind of file that the prover's own loader reads.
+    #[must_use]
+    pub const fn key_file(self) -> KeyFile {
+        match self {
+            Self::Ours | Self::OursChecked | Self::Bellperson | Self::BellpersonMapped => KeyFile::Params,
+            Self::OursCircom => KeyFile::Zkey,
+            Self::Arkworks | Self::Taceo => KeyFile::Ark,
+            Self::TaceoCircom => KeyFile::ArkCircom,
+        }
+    }
+
+    /// The prover, ready, with the key of a file of its kind, whose points are believed; prestage on `device`.
+    ///
+    /// # Errors
+    /// What the loader says to the file, and the prover to the key.
+    pub fn load<'d>(
+        self,
+        device: &'d Host,
+        path: &Path,
+        statement: Statement,
+    ) -> Result<Box<dyn Peer + 'd>, Error> {
+        Ok(match self {
+            Self::Ours => Box::new(Ours::new(device, files::libsnark(path, &statement)?, statement)?),
+            Self::OursChecked => {
+                Box::new(Ours::new(device, files::libsnark(path, &statement)?, statement)?.checked())
+            }
+            Self::OursCircom => Box::new(Ours::new(device, files::circom(path, &statement)?, statement)?),
+            Self::Arkworks => Box::new(Arkworks::new(files::arkworks(path)?, &statement)),
+            Self::Bellperson => Box::new(Bellperson::load(path, &statement)?),
+            Self::BellpersonMapped => Box::new(BellpersonMapped::load(path, &statement)?),
+            Self::Taceo => Box::new(Taceo::libsnark(files::arkworks(path)?, &statement)),
+            Self::TaceoCircom => Box::new(Taceo::circom(files::arkworks(path)?, &statement)),
         })
     }
 }

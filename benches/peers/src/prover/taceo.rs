@@ -1,7 +1,7 @@
 //! taceo-groth16, from matrices.
 
 use ark_bls12_381::{Bls12_381, Fr};
-use prestage_groth16::{Blinding, Circom, Libsnark, Proof, ProvingKey, Reduction};
+use prestage_groth16::{Blinding, Proof};
 use taceo_groth16::{CircomReduction, ConstraintMatrices, Groth16, LibSnarkReduction};
 
 use super::{Peer, Statement};
@@ -20,17 +20,17 @@ pub struct Taceo {
 impl Taceo {
     /// Under a key of bellman or arkworks.
     #[must_use]
-    pub fn libsnark(key: &ProvingKey<Libsnark>, statement: &Statement) -> Self {
+    pub fn libsnark(key: ark_groth16::ProvingKey<Bls12_381>, statement: &Statement) -> Self {
         Self::new(key, statement, false)
     }
 
     /// Under a key of circom.
     #[must_use]
-    pub fn circom(key: &ProvingKey<Circom>, statement: &Statement) -> Self {
+    pub fn circom(key: ark_groth16::ProvingKey<Bls12_381>, statement: &Statement) -> Self {
         Self::new(key, statement, true)
     }
 
-    fn new<R: Reduction>(key: &ProvingKey<R>, statement: &Statement, circom: bool) -> Self {
+    fn new(key: ark_groth16::ProvingKey<Bls12_381>, statement: &Statement, circom: bool) -> Self {
         let r1cs = statement.r1cs();
         let [a, b, c] = convert::matrices(r1cs);
         let terms = |rows: &Rows| rows.iter().map(Vec::len).sum();
@@ -47,7 +47,7 @@ impl Taceo {
             c,
         };
         let wires = convert::scalars(statement.witness().values());
-        Self { key: convert::proving_key(key), matrices, wires, circom }
+        Self { key, matrices, wires, circom }
     }
 }
 
