@@ -280,20 +280,22 @@ fn b010_batches_rise_as_the_budget_falls() {
     let known = Known::<G1Affine>::new(n, 83);
     let scalars = random(n, 84);
     let expected = known.sum(&scalars);
-    let mut last = 0;
-    for capacity in [Bytes::mib(8), Bytes::mib(2), Bytes::mib(1), Bytes::kib(640)] {
+    // What a batch takes grows with the threads of the machine: the budgets are its own, each half of the one before.
+    let cut = |host: &Host, log| Batches::new(host, n, n >> log);
+    let takes = |host: &Host, b: &Batches| b.footprint::<G1Affine, _>(host, Place::Host);
+    let all = self::host();
+    let mut capacity = takes(&all, &cut(&all, 0));
+    let mut counts = Vec::new();
+    while let Some(batches) = (0..14).map(|log| cut(&all, log)).find(|b| takes(&all, b) <= capacity) {
         let ledger =
             LedgerConfig { margin: prestage_vram::Margin::Fixed(Bytes::ZERO), ..LedgerConfig::default() };
         let host = Host::open(HostConfig { capacity, ledger }).unwrap();
-        let batches = (0..20)
-            .map(|log| Batches::new(&host, n, n >> log))
-            .find(|b| b.footprint::<G1Affine, _>(&host, Place::Host) <= capacity)
-            .unwrap();
-        assert!(batches.count() > last, "{capacity} {batches:?}");
-        last = batches.count();
         assert_eq!(sum(&host, &known.bases, &scalars, batches.batch(), Place::Host), expected);
         assert!(host.scratch::<G1Affine>(batches.plan(), Place::Host) <= capacity);
+        counts.push(batches.count());
+        capacity = Bytes::new(capacity.get() / 2);
     }
+    assert!(counts.is_sorted() && counts.first() < counts.last(), "{counts:?}");
 }
 
 /// Points that are page-locked count in the account for as long as any clone of them lives, and sums over them are the same.
