@@ -322,7 +322,8 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         assignment: &Assignment,
         policy: Policy,
     ) -> Result<Option<[Scratch; 2]>, Error> {
-        match self.plan_now(self.device.ledger(), assignment, policy).map(|plan| plan.policy()) {
+        let plan = || self.plan_now(self.device.ledger(), assignment, policy).map(|plan| plan.policy());
+        match recorded(self.device, worker, Track::Host, "plan", plan) {
             Ok(Policy::Chunked(_)) => host_work(self.device, worker, "copy b, c", || {
                 let copy = |values: &Values| values.copy(&self.memory, self.device);
                 Ok(Some([copy(&assignment.b)?, copy(&assignment.c)?]))
@@ -348,12 +349,23 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
 
 /// Puts what a worker asks of its device on record, beside allocations: on small proofs it is not nothing.
 fn asked<D: Device, T>(turn: &Turn<'_, D>, name: &'static str, ask: impl FnOnce() -> T) -> T {
-    let (device, start) = (turn.device(), turn.device().now());
+    recorded(turn.device(), turn.worker(), Track::Memory, name, ask)
+}
+
+/// Puts what takes time on record; what takes none leaves no trace.
+fn recorded<D: Device, T>(
+    device: &D,
+    worker: WorkerId,
+    track: Track,
+    name: &'static str,
+    ask: impl FnOnce() -> T,
+) -> T {
+    let start = device.now();
     let answer = ask();
     let end = device.now();
     if end > start {
-        let (track, worker, bytes) = (Track::Memory, turn.worker(), Bytes::ZERO);
-        device.ledger().emit(Event::Span(Span { track, worker, name: name.into(), start, end, bytes }));
+        let (name, bytes) = (name.into(), Bytes::ZERO);
+        device.ledger().emit(Event::Span(Span { track, worker, name, start, end, bytes }));
     }
     answer
 }
