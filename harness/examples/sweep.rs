@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use prestage_groth16::{Assignment, Prover};
 use prestage_harness::host_memory;
-use prestage_harness::scenario::{Crew, Made, Scenario, Synthetic, Target, Wanted, run_opened};
+use prestage_harness::scenario::{Crew, Made, Scenario, Synthetic, Target, Wanted, run};
 use prestage_harness::session::About;
 use prestage_harness::spec::DeviceSpec;
 use prestage_harness::timeline::{Idle, Recorder, Timeline, save};
@@ -148,7 +148,8 @@ impl Load<'_> {
         say(self.start, "the key is ready");
         let policy = wish.policy.of(&prover)?;
         let (workers, partitions) = (wish.workers, wish.partitions.unwrap_or(self.partitions));
-        let scenario = Scenario { workers, partitions, policy, host: self.synthetic.host() };
+        let scenario =
+            Scenario { workers, partitions, policy, host: self.synthetic.host(), opened: Some(opened) };
         let about = About {
             scenario: format!("{} on 2^{}, {}", self.synthetic.name(), self.log, wish.words),
             device: wish.device.to_string(),
@@ -158,7 +159,7 @@ impl Load<'_> {
         };
         let assignment = |_| Assignment::new(&prover, &circuit.r1cs, &circuit.witness);
         let stop = AtomicBool::new(false);
-        let outcome = run_opened(&prover, &scenario, assignment, opened, recorder, about, &stop)?;
+        let outcome = run(&prover, &scenario, assignment, recorder, about, &stop)?;
         for failed in &outcome.failed {
             println!("partition {}: {}", failed.partition, failed.error);
         }

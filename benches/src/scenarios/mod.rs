@@ -112,6 +112,7 @@ impl Partitions {
             partitions: self.count,
             policy: case.wanted.of(&prover)?,
             host: self.synthetic.host(),
+            opened: None,
         };
         let about = About {
             scenario: format!("{}, workers: {}", case.way, case.workers),

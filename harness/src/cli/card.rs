@@ -59,8 +59,13 @@ pub(super) fn after(write_down: bool) -> Result<After, Failure> {
     let ledger = LedgerConfig { margin, ahead: true, sink, ..LedgerConfig::default() };
     let sim = Target::open_sim(card, 1 << full.saturating_sub(SMALL), ledger)?;
     let prover = Prover::new(&sim, key)?;
-    let scenario =
-        Scenario { workers: WORKERS, partitions: PARTITIONS, policy: Policy::Auto, host: synthetic.host() };
+    let scenario = Scenario {
+        workers: WORKERS,
+        partitions: PARTITIONS,
+        policy: Policy::Auto,
+        host: synthetic.host(),
+        opened: None,
+    };
     let about = About {
         scenario: format!("{SHAPE}, {WORKERS} workers, staged"),
         device: format!("sim:{CARD}"),

@@ -5,7 +5,6 @@ mod card;
 mod compare;
 mod demo;
 mod device;
-mod devices;
 mod doctor;
 mod files;
 mod kernels;

@@ -12,7 +12,7 @@ use crate::circuits::Circuit;
 /// A circuit of a shape, its witness and its key.
 ///
 /// The key comes from a trapdoor that everyone knows: it is good for measurements, and for nothing else. So each proof can be
-/// checked against the trapdoor beside the pairing ([`run_opened`](super::run_opened)).
+/// checked against the trapdoor beside the pairing ([`Scenario::opened`](super::Scenario::opened)).
 #[derive(Debug)]
 pub struct Made {
     /// The circuit and a witness.

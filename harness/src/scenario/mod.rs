@@ -18,7 +18,7 @@ pub use auto::Auto;
 pub use made::{Made, Took};
 pub use outlook::{Beside, Outlook, PhaseLedger, StepLine};
 pub use policy::{ParseWantedError, Wanted};
-pub use run::{Done, Failed, On, Outcome, Outcomes, Scenario, run, run_on, run_on_opened, run_opened};
+pub use run::{Done, Failed, On, Outcome, Outcomes, Scenario, run, run_on};
 pub use shape::{HostBytes, HostTime, Mix, ShapeSourceError, Synthetic, marked};
 pub use target::{Target, TargetError, Targets};
 pub use workers::{Crew, Ended, dispense};

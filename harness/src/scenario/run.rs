@@ -16,7 +16,7 @@ use crate::timeline::{Key, Load, Recorder, Report, Timeline, Verified, per_minut
 
 /// How partitions are proved.
 #[derive(Clone, Copy, Debug)]
-pub struct Scenario {
+pub struct Scenario<'o> {
     /// Workers, each with a thread of its own.
     pub workers: u32,
     /// Partitions, given out in order.
@@ -25,6 +25,9 @@ pub struct Scenario {
     pub policy: Policy,
     /// What the host's part takes on simulated cards, where nothing takes time unless it says so.
     pub host: HostTime,
+    /// What the proofs of the one witness must be besides valid, where the trapdoor of the key is known. The blinding
+    /// scalars are then those of the partition's number, so such proofs hide nothing.
+    pub opened: Option<&'o Opened>,
 }
 
 /// A partition without a proof.
@@ -117,42 +120,19 @@ pub struct On<'p, 'd, D: Device, R: Reduction> {
 /// two stages and nothing stays on the device.
 ///
 /// # Errors
-/// [`Error::Unverified`] when a proof does not verify against the key: then nothing is said about times. [`Error::Device`]
-/// when a profiler that was asked for fails.
+/// [`Error::Unverified`] when a proof does not verify against the key, or is another than the trapdoor's: then nothing is said
+/// about times. [`Error::Device`] when a profiler that was asked for fails.
 pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
     prover: &Prover<'_, D, R>,
-    scenario: &Scenario,
+    scenario: &Scenario<'_>,
     assignment: impl Fn(u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
     recorder: &Recorder,
     about: About,
     stop: &AtomicBool,
 ) -> Result<Outcome, Error> {
     let of = |_: &Prover<'_, D, R>, number| assignment(number);
-    alone(run_on(&[On { prover, recorder }], scenario, of, vec![about], stop)?)
-}
-
-/// As [`run`] for one witness whose key has a known trapdoor: each proof must also be the one that the trapdoor gives. The
-/// blinding scalars are those of the partition's number, so these proofs hide nothing.
-///
-/// # Errors
-/// As [`run`]; [`Error::Unverified`] also when a proof is another than the trapdoor's.
-#[allow(clippy::too_many_arguments)]
-pub fn run_opened<D: Ntt + Msm + Crew, R: Reduction>(
-    prover: &Prover<'_, D, R>,
-    scenario: &Scenario,
-    assignment: impl Fn(u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
-    opened: &Opened,
-    recorder: &Recorder,
-    about: About,
-    stop: &AtomicBool,
-) -> Result<Outcome, Error> {
-    let of = |_: &Prover<'_, D, R>, number| assignment(number);
-    alone(run_on_opened(&[On { prover, recorder }], scenario, of, Some(opened), vec![about], stop)?)
-}
-
-/// What became of the only device.
-fn alone(outcomes: Outcomes) -> Result<Outcome, Error> {
-    let Outcomes { devices, failed, stopped } = outcomes;
+    let Outcomes { devices, failed, stopped } =
+        run_on(&[On { prover, recorder }], scenario, of, vec![about], stop)?;
     let Some(Done { report, timeline, proofs, .. }) = devices.into_iter().next() else {
         return Err(Error::NoProofs);
     };
@@ -177,23 +157,8 @@ fn known_blinding(partition: u32) -> Result<Blinding, prestage_groth16::Error> {
 /// As [`run`].
 pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
     devices: &[On<'_, '_, D, R>],
-    scenario: &Scenario,
+    scenario: &Scenario<'_>,
     assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
-    abouts: Vec<About>,
-    stop: &AtomicBool,
-) -> Result<Outcomes, Error> {
-    run_on_opened(devices, scenario, assignment, None, abouts, stop)
-}
-
-/// As [`run_on`], each proof checked against the trapdoor of the key where that is known: see [`run_opened`].
-///
-/// # Errors
-/// As [`run_opened`].
-pub fn run_on_opened<D: Ntt + Msm + Crew, R: Reduction>(
-    devices: &[On<'_, '_, D, R>],
-    scenario: &Scenario,
-    assignment: impl Fn(&Prover<'_, D, R>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
-    opened: Option<&Opened>,
     mut abouts: Vec<About>,
     stop: &AtomicBool,
 ) -> Result<Outcomes, Error> {
@@ -211,7 +176,7 @@ pub fn run_on_opened<D: Ntt + Msm + Crew, R: Reduction>(
             device.elapse(scenario.host.prepare);
             assignment(prover, number)
         })?;
-        let options = match opened {
+        let options = match scenario.opened {
             Some(_) => fresh.insecure_blinding(known_blinding(number + 1)?),
             None => fresh,
         };
@@ -262,7 +227,8 @@ pub fn run_on_opened<D: Ntt + Msm + Crew, R: Reduction>(
                     let known = |opened: &Opened| {
                         known_blinding(*partition).is_ok_and(|blinding| opened.proof(&blinding) == done.proof)
                     };
-                    opened.is_none_or(known) && prover.verifier().verify(public, &done.proof).unwrap_or(false)
+                    scenario.opened.is_none_or(known)
+                        && prover.verifier().verify(public, &done.proof).unwrap_or(false)
                 })?;
                 Some(report(verified, proved.iter().map(|(_, done, _)| done), &timeline, about))
             }

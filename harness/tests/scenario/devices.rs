@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// Little enough for two workers to keep the fastest card busy.
-fn brisk(workers: u32, partitions: u32) -> Scenario {
+fn brisk(workers: u32, partitions: u32) -> Scenario<'static> {
     let host = HostTime { prepare: Nanos::new(300_000_000), finish: Nanos::new(100_000_000) };
     Scenario { host, ..scenario(workers, partitions, Policy::Auto) }
 }
@@ -66,13 +66,13 @@ fn assignment(
     Assignment::new(prover, &circuit.r1cs, &circuit.witness)
 }
 
-fn prove(sims: &[(Sim, Arc<Recorder>)], wanted: &Scenario) -> Outcomes {
+fn prove(sims: &[(Sim, Arc<Recorder>)], wanted: &Scenario<'_>) -> Outcomes {
     prove_with(sims, wanted, assignment)
 }
 
 fn prove_with(
     sims: &[(Sim, Arc<Recorder>)],
-    wanted: &Scenario,
+    wanted: &Scenario<'_>,
     assignment: impl Fn(&Prover<'_, Sim, Libsnark>, u32) -> Result<Assignment, prestage_groth16::Error> + Sync,
 ) -> Outcomes {
     let provers = provers(sims);

@@ -163,7 +163,7 @@ fn p3_real_proofs_of_every_policy_keep_the_budget() {
             sim.elapse(Nanos::new(delays[partition as usize % 4] * 1_000_000));
             Assignment::new(&prover, &circuit.r1cs, &circuit.witness)
         };
-        let wanted = Scenario { workers, partitions: 5, policy, host: HostTime::default() };
+        let wanted = Scenario { workers, partitions: 5, policy, host: HostTime::default(), opened: None };
         let stop = AtomicBool::new(false);
         let outcome = run(&prover, &wanted, assignment, &recorder, about("sim"), &stop).unwrap();
         prop_assert_eq!(outcome.proofs.len(), 5, "{:?}", outcome.failed);

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use prestage_groth16::{Assignment, Policy, Prover};
-use prestage_harness::scenario::{HostTime, Scenario, Target, run_opened};
+use prestage_harness::scenario::{HostTime, Scenario, Target, run};
 use prestage_msm::Threads;
 use prestage_vram::{Bytes, Card, Nanos, Span, Track};
 
@@ -36,10 +36,9 @@ fn the_fitted_card_gives_each_phase_of_the_measured_run_within_15_per_cent() {
     let assignment = |_| Assignment::new(&prover, &made.circuit.r1cs, &made.circuit.witness);
     let ms = |n: u64| Nanos::new(n * 1_000_000);
     let host = HostTime { prepare: ms(20_506), finish: ms(1_712) };
-    let wanted = Scenario { host, ..scenario(2, 4, Policy::Auto) };
+    let wanted = Scenario { host, opened: Some(&made.opened), ..scenario(2, 4, Policy::Auto) };
     let stop = AtomicBool::new(false);
-    let outcome =
-        run_opened(&prover, &wanted, assignment, &made.opened, &recorder, about("sim"), &stop).unwrap();
+    let outcome = run(&prover, &wanted, assignment, &recorder, about("sim"), &stop).unwrap();
 
     let timeline = &outcome.timeline;
     let (turns, kernels) = (spans(timeline, Track::Held), spans(timeline, Track::Compute));

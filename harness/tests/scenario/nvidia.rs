@@ -50,7 +50,7 @@ fn prove(
 ) -> Outcome {
     let prover = Prover::new(card, key.clone()).unwrap();
     let assignment = |_| Assignment::new(&prover, &circuit.r1cs, &circuit.witness);
-    let wanted = Scenario { workers, partitions, policy: Policy::Auto, host: no_host_time() };
+    let wanted = Scenario { workers, partitions, policy: Policy::Auto, host: no_host_time(), opened: None };
     run(&prover, &wanted, assignment, recorder, about("cuda"), &AtomicBool::new(false)).unwrap()
 }
 
@@ -336,7 +336,13 @@ fn l12_another_process_takes_memory_for_a_while() {
             }
             Assignment::new(&prover, &circuit.r1cs, &circuit.witness)
         };
-        let wanted = Scenario { workers: 1, partitions: 4, policy: Policy::Auto, host: HostTime::default() };
+        let wanted = Scenario {
+            workers: 1,
+            partitions: 4,
+            policy: Policy::Auto,
+            host: HostTime::default(),
+            opened: None,
+        };
         let outcome =
             run(&prover, &wanted, assignment, &recorder, about("cuda"), &AtomicBool::new(false)).unwrap();
         let report = outcome.report.unwrap();

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use prestage_groth16::{Assignment, Libsnark, Opened, Policy, Prover, Trapdoor};
+use prestage_groth16::{Assignment, Libsnark, Policy, Prover, Trapdoor};
 use prestage_harness::Error;
-use prestage_harness::scenario::{Outcome, run, run_opened};
+use prestage_harness::scenario::{Outcome, Scenario, run};
 use prestage_msm::Threads;
 use prestage_vram::{Bytes, Host, Nanos};
 
@@ -19,9 +19,11 @@ fn proofs_other_than_the_trapdoors_are_not_timed() {
     let prover = Prover::new(&host, made.key.clone()).unwrap();
     let assignment = |_| Assignment::new(&prover, &made.circuit.r1cs, &made.circuit.witness);
     let (wanted, stop) = (scenario(2, 4, Policy::Auto), AtomicBool::new(false));
-    let with =
-        |opened: &Opened| run_opened(&prover, &wanted, assignment, opened, &recorder, about("host"), &stop);
-    let outcome = with(&made.opened).unwrap();
+    let with = |opened| {
+        let wanted = Scenario { opened, ..wanted };
+        run(&prover, &wanted, assignment, &recorder, about("host"), &stop)
+    };
+    let outcome = with(Some(&made.opened)).unwrap();
     assert_eq!((outcome.proofs.len(), outcome.report.unwrap().verified.proofs()), (4, 4));
     within_budget(&outcome.timeline);
     let proofs: Vec<_> = outcome.proofs.iter().map(|(_, proof)| *proof).collect();
@@ -30,8 +32,8 @@ fn proofs_other_than_the_trapdoors_are_not_timed() {
     // Another trapdoor's proofs: these verify under the key all the same.
     let other = Trapdoor::<Libsnark>::insecure_from_seed(&made.circuit.r1cs, [9; 32]).unwrap();
     let other = other.open(&made.circuit.r1cs, &made.circuit.witness).unwrap();
-    assert!(matches!(with(&other), Err(Error::Unverified { index: 1, proofs: 4 })));
-    let Outcome { report, .. } = run(&prover, &wanted, assignment, &recorder, about("host"), &stop).unwrap();
+    assert!(matches!(with(Some(&other)), Err(Error::Unverified { index: 1, proofs: 4 })));
+    let Outcome { report, .. } = with(None).unwrap();
     assert_eq!(report.unwrap().verified.proofs(), 4);
 }
 

@@ -172,7 +172,7 @@ fn p12_the_next_partition_is_staged_beside_the_running_one() {
     let host = no_host_time();
     let with = {
         let (sim, recorder) = open(prestage_vram::Card::preset("rtx-5070-ti-16g").unwrap(), true);
-        let run = Scenario { workers: 2, partitions: 6, policy: Policy::Auto, host };
+        let run = Scenario { workers: 2, partitions: 6, policy: Policy::Auto, host, opened: None };
         let outcome = prove(&sim, &recorder, &run);
         assert_eq!(outcome.proofs.len(), 6);
         assert_eq!(refusals(&outcome.timeline), 0, "the running proof is never refused because of it");
@@ -277,7 +277,8 @@ fn l10_workers_on_the_cpu_hold_what_was_planned() {
     let (circuit, key) = small();
     let prover = Prover::new(&host, key.clone()).unwrap();
     let assignment = |_| Assignment::new(&prover, &circuit.r1cs, &circuit.witness);
-    let wanted = Scenario { workers: 3, partitions: 9, policy: Policy::Auto, host: HostTime::default() };
+    let wanted =
+        Scenario { workers: 3, partitions: 9, policy: Policy::Auto, host: HostTime::default(), opened: None };
     let outcome =
         run(&prover, &wanted, assignment, &recorder, about("host"), &AtomicBool::new(false)).unwrap();
     let report = outcome.report.unwrap();

@@ -16,7 +16,8 @@ fn published() -> Card {
 #[test]
 fn p11_a_staged_partition_takes_the_published_time() {
     let (sim, recorder) = open(published(), false);
-    let run = Scenario { workers: 1, partitions: 4, policy: Policy::Full, host: no_host_time() };
+    let run =
+        Scenario { workers: 1, partitions: 4, policy: Policy::Full, host: no_host_time(), opened: None };
     let outcome = prove(&sim, &recorder, &run);
     assert_eq!(outcome.report.unwrap().verified.proofs(), 4);
     for turn in spans(&outcome.timeline, Track::Held) {

@@ -87,12 +87,12 @@ pub(crate) fn about(device: &str) -> About {
     }
 }
 
-pub(crate) fn scenario(workers: u32, partitions: u32, policy: Policy) -> Scenario {
-    Scenario { workers, partitions, policy, host: porep().host() }
+pub(crate) fn scenario(workers: u32, partitions: u32, policy: Policy) -> Scenario<'static> {
+    Scenario { workers, partitions, policy, host: porep().host(), opened: None }
 }
 
 /// Runs a scenario on a simulated card with the small circuit.
-pub(crate) fn prove(sim: &Sim, recorder: &Recorder, scenario: &Scenario) -> Outcome {
+pub(crate) fn prove(sim: &Sim, recorder: &Recorder, scenario: &Scenario<'_>) -> Outcome {
     let (circuit, key) = small();
     let prover = Prover::new(sim, key.clone()).unwrap();
     let assignment = |_| Assignment::new(&prover, &circuit.r1cs, &circuit.witness);

@@ -183,7 +183,7 @@ fn typed_proofs_that_stage_ahead_on_a_card() {
         let sim = Target::open_sim(card, 1 << 20, kept.config.clone()).unwrap();
         let prover = Prover::<_, Libsnark>::new(&sim, setup(&circuit.r1cs).unwrap()).unwrap();
         let assignment = |_| Assignment::new(&prover, &circuit.r1cs, &circuit.witness);
-        let wanted = Scenario { workers: 2, partitions: 5, policy, host: porep.host() };
+        let wanted = Scenario { workers: 2, partitions: 5, policy, host: porep.host(), opened: None };
         let about = About {
             scenario: "test".into(),
             device: name.into(),
