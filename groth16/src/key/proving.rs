@@ -192,6 +192,18 @@ impl<R: Reduction> ProvingKey<R> {
     }
 }
 
+impl ProvingKey<Circom> {
+    /// The constraints of its circuit: the rows before those of the one and of the public wires, which are the last that name
+    /// a wire.
+    #[must_use]
+    pub fn n_constraints(&self) -> usize {
+        let rows = &self.rows().a;
+        let used =
+            (0..rows.n_rows()).rev().find(|i| rows.row(*i).next().is_some()).map_or(0, |last| last + 1);
+        used.saturating_sub(self.n_public() + 1)
+    }
+}
+
 /// A proving key of either reduction, as read from a file whose kind is not known beforehand.
 #[derive(Clone, Debug)]
 pub enum AnyKey {

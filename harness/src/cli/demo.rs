@@ -1,16 +1,15 @@
 //! `prestage demo`: the main job with no input, and what a newcomer sees first.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use prestage_groth16::{Assignment, Blinding, Libsnark, Options, Policy, Prover, ProvingKey, setup};
 use prestage_vram::{Bytes, WorkerId, host_work};
 use rand_core::OsRng;
 use serde::Serialize;
 
-use super::args;
 use super::card::{self, After, Before};
-use super::device::{self, Opened};
+use super::device::{self, Opened, Place};
 use super::files;
 use super::output::{Failure, Output};
 use super::replay::{about, headline};
@@ -19,6 +18,23 @@ use crate::session::{About, Run, prove_in_turn};
 use crate::timeline::{
     ByCause, Chapter, IdleCause, Part, Report, csv, save, schedule, story, svg_of, write_atomic,
 };
+
+/// Arguments of `demo`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Where to prove
+    #[command(flatten)]
+    place: Place,
+    /// Size of the circuit: 2^K rows, K from 4 to 20
+    #[arg(long, default_value_t = 14, value_name = "K", value_parser = clap::value_parser!(u32).range(4..=20))]
+    log_size: u32,
+    /// Folder for the report page and its data
+    #[arg(long, default_value = "prestage-demo", value_name = "DIR")]
+    out: PathBuf,
+    /// Answer as JSON on stdout
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 /// The title of the page, and what its earlier versions are known by.
 const TITLE: &str = "prestage demo";
@@ -86,7 +102,7 @@ struct RunAnswer {
 }
 
 /// Runs the verb.
-pub(super) fn run(args: &args::Demo, out: &mut Output) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     files::can_make(&args.out)?;
     let index = args.out.join("index.html");
     if std::fs::read_to_string(&index).is_ok_and(|page| !page.contains(TITLE)) {
@@ -224,7 +240,7 @@ fn prove(
     circuit: &Circuit,
     name: &'static str,
     policy: Policy,
-    args: &args::Demo,
+    args: &Args,
     out: &Output,
 ) -> Result<Run, Failure> {
     let _progress = out.progress("proving");

@@ -1,18 +1,43 @@
 //! Opens the device that the command line names.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
 use prestage_vram::cuda::Cuda;
-use prestage_vram::{Error, Host, HostConfig, LedgerConfig};
+use prestage_vram::{Error, Host, HostConfig, LedgerConfig, Margin};
 
-use super::args::Place;
 use super::output::Failure;
 use super::written;
 use crate::scenario::{Auto, Target};
 use crate::script::Scribe;
 use crate::spec::{DeviceKind, DeviceSpec};
 use crate::timeline::Recorder;
+
+/// Where a proof is made, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct Place {
+    /// Device: host, cuda:N or cuda:GPU-UUID, with an optional cap such as host@8GiB or cuda:0@16GiB; auto takes cuda:0 where
+    /// it can be used (its kernels can be compiled, or are in the cache), else host. sim:PRESET and sim:PATH.toml are refused here (plan, run and replay take simulated cards)
+    #[arg(long, default_value = "auto", value_name = "D")]
+    pub(super) device: DeviceSpec,
+    /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille
+    #[arg(long, default_value = "512MiB", value_name = "M", value_parser = margin)]
+    pub(super) margin: Margin,
+    /// Script of the run to write (.toml), for prestage replay; of demo, that of the simulated card
+    #[arg(long, value_name = "S.toml")]
+    pub(super) script: Option<PathBuf>,
+}
+
+/// A margin as it is written on the command line.
+pub(super) fn margin(text: &str) -> Result<Margin, String> {
+    const FORMS: &str = "write an amount such as 512MiB, or a share such as 50permille";
+    match text.parse() {
+        Ok(Margin::Permille(share)) if share > 1000 => Err(format!("more than the whole device; {FORMS}")),
+        Ok(margin) => Ok(margin),
+        Err(_) => Err(format!("no margin; {FORMS}")),
+    }
+}
 
 /// An open device, its recorder, and what it is called.
 pub(super) struct Opened<D> {

@@ -5,10 +5,17 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::args;
 use super::output::{Failure, Output};
 use crate::host_memory;
 use crate::scenario::Auto;
+
+/// Arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Answer as JSON on stdout
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 /// One thing that was looked for.
 #[derive(Debug, Serialize)]
@@ -50,7 +57,7 @@ struct Answer {
 }
 
 /// Runs the verb. Missing things are findings, not failures.
-pub(super) fn run(_: &args::Doctor, out: &mut Output) -> Result<(), Failure> {
+pub(super) fn run(_: &Args, out: &mut Output) -> Result<(), Failure> {
     let mut findings = vec![processor(), memory(), memlock(), copy_bandwidth()];
     findings.extend(cards());
     findings.extend([nvrtc(), cupti()]);

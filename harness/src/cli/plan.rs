@@ -30,7 +30,7 @@ pub(super) struct Args {
     device: DeviceSpec,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille [default: 512MiB, or the
     /// card's own]
-    #[arg(long, value_name = "M", value_parser = super::args::margin)]
+    #[arg(long, value_name = "M", value_parser = super::device::margin)]
     margin: Option<Margin>,
     /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked:K or none
     #[arg(long, default_value = "auto", value_name = "P")]

@@ -1,11 +1,11 @@
 //! `prestage prove`: files in, a verified proof out.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use prestage_groth16::format::{self, FormatError, LoadOptions, Note, PointChecks};
 use prestage_groth16::{
-    AnyKey, Assignment, Circom, Error as Groth16Error, Options, Prover, ProvingKey, R1cs, Reduction,
+    AnyKey, Assignment, Error as Groth16Error, Options, Policy, Prover, ProvingKey, R1cs, Reduction,
     Residency, Witness,
 };
 use prestage_msm::Msm;
@@ -13,8 +13,7 @@ use prestage_ntt::Ntt;
 use prestage_vram::{WorkerId, host_work};
 use serde::Serialize;
 
-use super::args;
-use super::device::{self, Opened};
+use super::device::{self, Opened, Place};
 use super::files;
 use super::output::{Failure, Output};
 use super::written;
@@ -22,6 +21,48 @@ use crate::Error;
 use crate::scenario::Crew;
 use crate::session::{About, Run, prove_in_turn};
 use crate::timeline::{ByCause, save};
+
+/// Arguments of `prove`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Proving key: .zkey (snarkjs), .params (bellman) or .ark (arkworks, uncompressed or compressed)
+    #[arg(long, value_name = "K")]
+    key: PathBuf,
+    /// Witness (.wtns)
+    #[arg(long, value_name = "W.wtns")]
+    witness: PathBuf,
+    /// Proof to write: .json (snarkjs) or .bin (192 bytes, compressed)
+    #[arg(long, value_name = "P")]
+    proof: PathBuf,
+    /// The circuit: needed with .params and .ark keys; with it the witness is checked first
+    #[arg(long, value_name = "F")]
+    r1cs: Option<PathBuf>,
+    /// Do not check the witness against the circuit first; only with --r1cs, since without it there is nothing to check against
+    #[arg(long, requires = "r1cs")]
+    no_check: bool,
+    /// Public inputs to write (snarkjs JSON)
+    #[arg(long, value_name = "PUB.json")]
+    public: Option<PathBuf>,
+    /// Where to prove
+    #[command(flatten)]
+    place: Place,
+    /// How the polynomials are staged: auto (the first that fits of full, a-then-bc, chunked), full, a-then-bc,
+    /// chunked:K (in K pieces, a power of two from 2 to 64) or none
+    #[arg(long, default_value = "auto", value_name = "P")]
+    policy: Policy,
+    /// Times by CUPTI's activity records instead of event pairs; NVIDIA cards only
+    #[arg(long)]
+    cupti: bool,
+    /// Load the key without checking its points (they are checked once per file and remembered)
+    #[arg(long)]
+    no_key_check: bool,
+    /// Folder for the timeline: page, pictures, traces, report
+    #[arg(long, value_name = "DIR")]
+    timeline: Option<PathBuf>,
+    /// Answer as JSON on stdout
+    #[arg(long)]
+    pub(super) json: bool,
+}
 
 /// What the files of a timeline are called.
 const PICTURES: &str = "prove";
@@ -49,7 +90,7 @@ struct Answer {
 }
 
 /// Runs the verb. Nothing is written unless the proof verifies.
-pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     can_write(args)?;
     let witness = format::load_witness(&args.witness)?;
     let r1cs = args.r1cs.as_deref().map(format::load_r1cs).transpose()?;
@@ -61,7 +102,7 @@ pub(super) fn run(args: &args::Prove, out: &mut Output) -> Result<(), Failure> {
 }
 
 fn on<D: Ntt + Msm + Crew>(
-    args: &args::Prove,
+    args: &Args,
     opened: &Opened<D>,
     r1cs: Option<&R1cs>,
     witness: &Witness,
@@ -73,7 +114,7 @@ fn on<D: Ntt + Msm + Crew>(
         (AnyKey::Circom(key), None) => {
             // For one proof, points that stay gain nothing.
             let prover = Prover::new(&opened.device, key)?.keeping(Residency::None);
-            let constraints = constraints_of(prover.key());
+            let constraints = prover.key().n_constraints();
             prove(args, opened, &prover, constraints, || Assignment::from_key(&prover, witness), options, out)
         }
         (AnyKey::Circom(key), Some(r1cs)) => with_circuit(args, opened, key, r1cs, witness, options, out),
@@ -86,7 +127,7 @@ fn on<D: Ntt + Msm + Crew>(
 }
 
 /// Looks at the paths before the work begins.
-fn can_write(args: &args::Prove) -> Result<(), Failure> {
+fn can_write(args: &Args) -> Result<(), Failure> {
     let mut inputs = vec![("--key", args.key.as_path()), ("--witness", &args.witness)];
     inputs.extend(args.r1cs.as_deref().map(|p| ("--r1cs", p)));
     let mut outputs = vec![("--proof", args.proof.as_path())];
@@ -95,7 +136,7 @@ fn can_write(args: &args::Prove) -> Result<(), Failure> {
     files::can_save(&outputs, ("--timeline", args.timeline.as_deref(), PICTURES), &inputs)
 }
 
-fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<AnyKey, Failure> {
+fn load_key(args: &Args, r1cs: Option<&R1cs>, out: &Output) -> Result<AnyKey, Failure> {
     let _progress = out.progress("loading the key");
     let mut options = LoadOptions::default();
     if args.no_key_check {
@@ -112,7 +153,7 @@ fn load_key(args: &args::Prove, r1cs: Option<&R1cs>, out: &Output) -> Result<Any
 }
 
 fn with_circuit<D: Ntt + Msm + Crew, R: Reduction>(
-    args: &args::Prove,
+    args: &Args,
     opened: &Opened<D>,
     key: ProvingKey<R>,
     r1cs: &R1cs,
@@ -128,16 +169,8 @@ fn with_circuit<D: Ntt + Msm + Crew, R: Reduction>(
     prove(args, opened, &prover, r1cs.n_constraints(), assignment, options, out)
 }
 
-/// The constraints of a key that carries its rows: those before the rows of the one and of the public wires, which are
-/// the last that name a wire.
-pub(super) fn constraints_of(key: &ProvingKey<Circom>) -> usize {
-    let rows = &key.rows().a;
-    let used = (0..rows.n_rows()).rev().find(|i| rows.row(*i).next().is_some()).map_or(0, |last| last + 1);
-    used.saturating_sub(key.n_public() + 1)
-}
-
 fn prove<D: Ntt + Msm + Crew, R: Reduction>(
-    args: &args::Prove,
+    args: &Args,
     opened: &Opened<D>,
     prover: &Prover<'_, D, R>,
     constraints: usize,
@@ -226,7 +259,7 @@ fn prove<D: Ntt + Msm + Crew, R: Reduction>(
 }
 
 /// A proof that does not verify is nearly always a witness of something else; the circuit would say where.
-fn advise(args: &args::Prove, error: Error) -> Failure {
+fn advise(args: &Args, error: Error) -> Failure {
     match &error {
         Error::Groth16(Groth16Error::NotVerified) if args.r1cs.is_some() && !args.no_check => {
             Failure::new(format!(

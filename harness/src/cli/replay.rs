@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use prestage_vram::{Bytes, Card, Nanos};
 use serde::Serialize;
 
-use super::args;
 use super::files;
 use super::output::{Failure, Output};
 use crate::Error;
@@ -13,6 +12,33 @@ use crate::scenario::{Target, TargetError};
 use crate::script::{Failure as StepFailure, Outcome, Refusal, Replay, Script};
 use crate::spec::DeviceSpec;
 use crate::timeline::{csv, schedule, write_atomic};
+
+/// Arguments of `replay`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The script: a TOML file, or the name of one that ships with prestage: c1 to c6
+    #[arg(value_name = "SCRIPT")]
+    script: String,
+    /// Simulated card: sim:PRESET or sim:PATH.toml, with an optional cap such as sim:cascade-16g@12GiB
+    #[arg(long, default_value = "sim:cascade-16g", value_name = "D")]
+    device: DeviceSpec,
+    /// Give a value of the script's [set] another amount, e.g. msm_scratch=0.36GiB; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Folder for the picture (.svg), the events (.csv) and the script as it was replayed (.toml)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Answer as JSON on stdout
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write name=value".into()),
+    }
+}
 
 #[derive(Debug, Serialize)]
 struct Answer {
@@ -99,7 +125,7 @@ struct ProofAnswer {
 }
 
 /// Runs the verb: done when the replay itself worked, whatever was refused in it.
-pub(super) fn run(args: &args::Replay, out: &mut Output) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     args.out.as_deref().map_or(Ok(()), files::can_make)?;
     let mut script = load(&args.script)?;
     let outputs =

@@ -52,7 +52,7 @@ pub(super) struct Args {
     device: DeviceSpecs,
     /// Device memory kept free: an amount such as 512MiB, or a share such as 50permille [default: 512MiB, or the
     /// card's own]
-    #[arg(long, value_name = "M", value_parser = super::args::margin)]
+    #[arg(long, value_name = "M", value_parser = super::device::margin)]
     margin: Option<Margin>,
     /// Proofs to make
     #[arg(long, default_value_t = 10, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -10,7 +10,6 @@ use prestage_vram::{Bytes, Card, Margin};
 
 use super::Args;
 use crate::cli::output::{Failure, Output};
-use crate::cli::prove::constraints_of;
 use crate::host_memory;
 use crate::scenario::{HostTime, Made, Synthetic, Target, Took, Wanted, marked};
 
@@ -133,7 +132,7 @@ fn from_files(args: &Args) -> Result<Work, Failure> {
         .value;
     let constraints = match (&key, &r1cs) {
         (_, Some(r1cs)) => r1cs.n_constraints(),
-        (AnyKey::Circom(key), None) => constraints_of(key),
+        (AnyKey::Circom(key), None) => key.n_constraints(),
         (AnyKey::Libsnark(_), None) => {
             return Err(Failure::new(format!(
                 "{path}: this kind of key has no constraints in it: give the circuit with --r1cs"
