@@ -5,14 +5,14 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prestage_vram::conformance::KERNELS;
-use prestage_vram::cuda::{Cuda, CudaBlock, CudaConfig, CudaMark, CudaQueue, Grid};
+use prestage_vram::cuda::{Cuda, CudaBlock, CudaConfig, CudaQueue, Grid};
 use prestage_vram::{
-    Bytes, Card, Class, Device, Error, Holding, LedgerConfig, LockedPages, Margin, Op, Refused, Turn, Work,
-    WorkerId, host_work,
+    Bytes, Card, Class, Device, Error, Holding, LedgerConfig, Margin, Op, Refused, Work, WorkerId, host_work,
 };
 
 use super::plan::{Act, Plan};
 use super::replay::{Player, Replay, Seats, Stage, run};
+use super::seat::Seat;
 use super::step::Lane;
 use super::{OnRefusal, Script, ScriptError};
 use crate::timeline::Recorder;
@@ -96,46 +96,20 @@ impl<'c> Stage<'c> for Driven<'c> {
     where
         'c: 't,
     {
-        OnCard {
-            stage: self,
-            id,
-            seats,
-            turn: None,
-            lanes: BTreeMap::new(),
-            memory: BTreeMap::new(),
-            marks: BTreeMap::new(),
-            locked: Vec::new(),
-        }
+        OnCard { stage: self, seat: Seat::new(self.card, id, seats), memory: BTreeMap::new() }
     }
 }
 
 struct OnCard<'s, 'c, 't> {
     stage: &'s Driven<'c>,
-    id: WorkerId,
-    seats: Seats<'t>,
-    turn: Option<Turn<'t, Cuda>>,
-    lanes: BTreeMap<Lane, CudaQueue>,
+    seat: Seat<'c, 't, Cuda>,
     memory: BTreeMap<&'static str, (CudaBlock, Class)>,
-    marks: BTreeMap<&'static str, CudaMark>,
-    locked: Vec<LockedPages>,
 }
 
 impl<'c: 't, 't> OnCard<'_, 'c, 't> {
-    fn lane(&mut self, lane: Lane) -> Result<CudaQueue, Error> {
-        if let Some(queue) = self.lanes.get(&lane) {
-            return Ok(queue.clone());
-        }
-        let queue = match &self.turn {
-            Some(turn) => turn.queue(lane.track())?,
-            None => self.stage.card.queue(lane.track(), self.id)?,
-        };
-        self.lanes.insert(lane, queue.clone());
-        Ok(queue)
-    }
-
     /// A kernel that lasts that long.
     fn spin(&mut self, lane: Lane, work: Work, ns: u64) -> Result<(), Error> {
-        let (card, queue) = (self.stage.card, self.lane(lane)?);
+        let (card, queue) = (self.stage.card, self.seat.lane(lane)?);
         // SAFETY: the image is whole PTX.
         let kernel = unsafe { card.module("checks", || Ok::<_, Error>(KERNELS.into())) }?.kernel("spin")?;
         let mut ns = ns / self.stage.pace;
@@ -145,7 +119,7 @@ impl<'c: 't, 't> OnCard<'_, 'c, 't> {
     }
 
     fn alloc(&mut self, label: &'static str, bytes: Bytes, class: Class) -> Result<(), Error> {
-        let (card, queue) = (self.stage.card, self.lane(Lane::Compute)?);
+        let (card, queue) = (self.stage.card, self.seat.lane(Lane::Compute)?);
         // SAFETY: no lease is held, on purpose: the account is asked by nobody, and so grants nothing that is not there.
         let ask = || unsafe { card.allocate(bytes, bytes, class, &queue) };
         let mut answer = ask();
@@ -156,12 +130,12 @@ impl<'c: 't, 't> OnCard<'_, 'c, 't> {
             }
             answer = ask();
         }
-        let phase = if self.turn.is_some() { "turn" } else { "no turn" };
+        let phase = if self.seat.turn.is_some() { "turn" } else { "no turn" };
         match answer {
             Ok(block) => {
                 self.memory.insert(label, (block, class));
                 let mut account = self.stage.account();
-                account.holds.push(Holding { label, bytes, worker: Some(self.id), phase, class });
+                account.holds.push(Holding { label, bytes, worker: Some(self.seat.id), phase, class });
                 let held = account.holds.iter().map(|hold| hold.bytes).sum();
                 account.peak = account.peak.max(held);
                 Ok(())
@@ -176,7 +150,7 @@ impl<'c: 't, 't> OnCard<'_, 'c, 't> {
                     retained: reserved.saturating_sub(used),
                     budget: card.ledger().level().budget,
                     empty: card.ledger().level().budget,
-                    worker: self.id,
+                    worker: self.seat.id,
                     phase,
                     never: false,
                     held: self.stage.account().holds.clone(),
@@ -191,14 +165,16 @@ impl<'c: 't, 't> OnCard<'_, 'c, 't> {
     fn let_go(&mut self, label: &'static str) -> Option<(CudaBlock, Class)> {
         let block = self.memory.remove(label)?;
         let mut account = self.stage.account();
-        if let Some(at) = account.holds.iter().position(|h| h.label == label && h.worker == Some(self.id)) {
+        if let Some(at) =
+            account.holds.iter().position(|h| h.label == label && h.worker == Some(self.seat.id))
+        {
             account.holds.remove(at);
         }
         Some(block)
     }
 
     fn free(&mut self, label: &'static str, lane: Lane) -> Result<(), Error> {
-        let queue = self.lane(lane)?;
+        let queue = self.seat.lane(lane)?;
         // What could not be allocated is not there to be freed.
         if let Some((block, class)) = self.let_go(label) {
             // SAFETY: allocated with this class; no work ever uses it.
@@ -207,20 +183,8 @@ impl<'c: 't, 't> OnCard<'_, 'c, 't> {
         Ok(())
     }
 
-    fn acquire(&mut self) -> Result<(), Error> {
-        let Some(seat) = self.seats.next() else { return Ok(()) };
-        let card = self.stage.card;
-        self.turn = Some(card.turn(seat)?);
-        // What was enqueued before comes first.
-        for (lane, before) in std::mem::take(&mut self.lanes) {
-            let queue = self.lane(lane)?;
-            card.wait(&queue, &card.record(&before)?)?;
-        }
-        Ok(())
-    }
-
     fn settle(&self) -> Result<(), Error> {
-        self.lanes.values().try_for_each(|queue| self.stage.card.drain(queue))
+        self.seat.lanes().into_iter().try_for_each(|queue| self.stage.card.drain(queue))
     }
 }
 
@@ -235,12 +199,12 @@ impl<'c: 't, 't> Player for OnCard<'_, 'c, 't> {
     }
 
     fn end(mut self) -> Held<'c> {
-        drop(self.turn.take());
+        drop(self.seat.turn.take());
         let card = self.stage.card;
         let labels: Vec<_> = self.memory.keys().copied().collect();
         let mut blocks = Vec::new();
         for label in labels {
-            if let (Ok(queue), Some((block, class))) = (self.lane(Lane::Compute), self.let_go(label)) {
+            if let (Ok(queue), Some((block, class))) = (self.seat.lane(Lane::Compute), self.let_go(label)) {
                 blocks.push((block, class, queue));
             }
         }
@@ -251,46 +215,22 @@ impl<'c: 't, 't> Player for OnCard<'_, 'c, 't> {
         let card = self.stage.card;
         if let Act::Host { label, ns } = act {
             let time = std::time::Duration::from_nanos(ns / self.stage.pace);
-            host_work(card, self.id, *label, || std::thread::sleep(time));
+            host_work(card, self.seat.id, *label, || std::thread::sleep(time));
             return Ok(());
         }
         card.ledger().healthy()?;
         match *act {
-            Act::Register { bytes } => self.locked.push(card.ledger().locked().reserve(bytes)?),
-            Act::Query => card.ledger().refresh(card.reading()?),
-            Act::Acquire => self.acquire()?,
-            Act::Compute => {
-                if let Some(turn) = &self.turn {
-                    turn.compute()?;
-                }
-            }
+            Act::Register { bytes } => self.seat.lock(bytes)?,
             Act::Alloc { label, bytes, class, .. } => self.alloc(label, bytes, class)?,
             Act::Copy { label, bytes, lane, .. } => {
                 self.spin(lane, Work::copy(label, bytes), bytes.get() / LINK)?;
-            }
-            Act::Record { label, lane } => {
-                let queue = self.lane(lane)?;
-                self.marks.insert(label, card.record(&queue)?);
-            }
-            Act::Wait { label, lane } => {
-                let queue = self.lane(lane)?;
-                // A mark that could not be recorded holds nobody up.
-                if let Some(mark) = self.marks.get(label) {
-                    card.wait(&queue, mark)?;
-                }
             }
             Act::Kernel { label, ns, lane } => self.spin(lane, Work::launch(label, Bytes::ZERO), ns)?,
             Act::Sync => self.settle()?,
             Act::Trim => card.trim()?,
             Act::Free { label, lane } => self.free(label, lane)?,
-            Act::Release => {
-                self.lanes.clear();
-                if let Some(turn) = self.turn.take() {
-                    turn.release()?;
-                }
-            }
-            // Work of the host is done above; leases and other processes are nothing that a driver can be told of.
-            Act::Host { .. } | Act::Note | Act::PassOn | Act::Foreign { .. } => {}
+            // Leases and other processes are nothing that a driver can be told of.
+            _ => self.seat.act(act)?,
         }
         Ok(())
     }

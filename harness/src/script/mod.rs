@@ -12,6 +12,7 @@ mod names;
 mod plan;
 mod replay;
 mod scribe;
+mod seat;
 mod simulated;
 mod step;
 
