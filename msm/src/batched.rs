@@ -96,25 +96,27 @@ impl Batches {
     }
 
     /// Device memory that [`batched`] holds at its peak, exactly: scratch, two slots for results, and where the
-    /// scalars come from the host two slots for them. Points and scalars that are on the device already are not
-    /// counted.
+    /// scalars come from the host two slots for them, unless the device reads them there. Points and scalars that are on the
+    /// device already are not counted.
     #[must_use]
     pub fn footprint<A: Affine, D: Msm>(&self, device: &D, scalars: Place) -> Bytes {
         if self.len == 0 {
             return Bytes::ZERO;
         }
-        let slots = self.slots();
-        let streamed = match scalars {
-            Place::Device => Bytes::ZERO,
-            Place::Host => Bytes::of::<u64>(Layout::slot(self.batch).saturating_mul(slots)) * device.scale(),
-        };
-        let results = device.partials::<A>().saturating_mul(slots);
+        let streamed = Layout::slot(self.batch).saturating_mul(self.scalar_slots(device, scalars));
+        let streamed = Bytes::of::<u64>(streamed) * device.scale();
+        let results = device.partials::<A>().saturating_mul(self.slots());
         device.scratch_charge::<A>(&self.plan, self.bases) + Bytes::of::<A::Curve>(results) + streamed
     }
 
-    /// Slots of either kind.
+    /// Slots for results.
     fn slots(&self) -> usize {
         self.count().min(2)
+    }
+
+    /// Slots for scalars: for those that come from the host to a device that does not read them there.
+    fn scalar_slots(&self, device: &impl Msm, scalars: Place) -> usize {
+        if scalars == Place::Host && device.streams() { self.slots() } else { 0 }
     }
 }
 
@@ -325,7 +327,7 @@ struct Memory<'t, D: Device, A: Affine> {
     scratch: Buf<'t, D, MaybeUninit<u8>>,
     /// By parity of the batch.
     results: Vec<Buf<'t, D, MaybeUninit<A::Curve>>>,
-    /// By parity of the batch; empty where the scalars are on the device already.
+    /// By parity of the batch; empty where the device reads the scalars where they are.
     scalars: Vec<Buf<'t, D, MaybeUninit<u64>>>,
     /// How the scalars lie in those slots.
     layouts: [Option<Layout>; 2],
@@ -337,7 +339,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         let bytes = lanes.device().scratch::<A>(batches.plan(), batches.bases);
         let bytes =
             bytes.to_usize().ok_or(prestage_vram::Error::TooLong { elements: usize::MAX, size: 1 })?;
-        let streamed = if place == Place::Host { batches.slots() } else { 0 };
+        let streamed = batches.scalar_slots(lanes.device(), place);
         Ok(Self {
             scratch: lanes.compute.alloc_charged(
                 "msm scratch",
@@ -357,7 +359,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         })
     }
 
-    /// Enqueues the upload of a batch's scalars, if there is such a batch and they are not on the device already.
+    /// Enqueues the upload of a batch's scalars, if there is such a batch and the device does not read them where they are.
     fn send(
         &mut self,
         lanes: &Lanes<'t, D>,
@@ -405,6 +407,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
                 buf.claim(queue)?;
                 BatchScalars::Compact { block: buf.block(), layout }
             }
+            (Home::Host(compact), None, _) => BatchScalars::Host(compact),
             // `send` comes first.
             (Home::Host(_), ..) => return Err(Error::LengthMismatch { bases: terms.len(), scalars: 0 }),
         };

@@ -354,7 +354,7 @@ impl fmt::Debug for Compact {
     }
 }
 
-/// One batch of scalars on its way.
+/// One batch of scalars in host memory, as they go to a slot or are read in place.
 pub(crate) struct Pieces {
     pub(crate) layout: Layout,
     pub(crate) others: WordsPart,
@@ -362,7 +362,19 @@ pub(crate) struct Pieces {
     pub(crate) integers: WordsPart,
 }
 
-/// A part of compact scalars, as an upload holds it.
+impl Pieces {
+    /// The batch where it lies.
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            layout: self.layout,
+            others: self.others.elements(),
+            ones: self.ones.elements(),
+            integers: self.integers.elements().as_chunks().0,
+        }
+    }
+}
+
+/// A part of compact scalars, as what reads it holds it.
 pub(crate) struct WordsPart {
     words: Words,
     range: Range<usize>,

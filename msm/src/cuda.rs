@@ -15,7 +15,7 @@ use prestage_kernels::msm::{self as launches, Curve, Form, Ones, Plan as Passes}
 use prestage_kernels::ntt::Fr;
 use prestage_kernels::{Family, Launch, card};
 use prestage_vram::cuda::{Cuda, CudaBlock, CudaMark, CudaQueue};
-use prestage_vram::{Bytes, Device as _, Error, Work};
+use prestage_vram::{Bytes, Device as _, Error, Op, Work};
 use std::ops::Range;
 
 /// Terms of a chunk.
@@ -151,6 +151,10 @@ unsafe fn enqueue<A: Affine>(
     let scratch = Scratch::new::<A>(device, plan, place, scratch.as_ptr());
     let passes = &scratch.passes;
     let scalars = match scalars {
+        BatchScalars::Host(_) => {
+            let (device, detail) = (device.name().to_owned(), "the scalars are in host memory".to_owned());
+            return Err(Error::Device { op: Op::Launch, device, detail });
+        }
         BatchScalars::Plain { block, at } => At::Plain(block.as_ptr::<Fr>().cast_const().wrapping_add(*at)),
         BatchScalars::Compact { block, layout } => At::Compact(block.as_ptr::<u64>().cast_const(), *layout),
     };

@@ -1,8 +1,8 @@
 //! What a device must do for a sum, and how the CPU does it.
 
-use crate::compact::View;
+use crate::compact::{Pieces, View};
 use crate::host::{Input, in_scratch};
-use crate::{Affine, Layout, Place, Plan, Points, Stats};
+use crate::{Affine, Compact, Layout, Place, Plan, Points, Stats};
 use blstrs::Scalar;
 use prestage_transfer::Transfer;
 use prestage_vram::sim::SimQueue;
@@ -11,17 +11,20 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The scalars of one batch, in a block of device memory.
+/// The scalars of one batch.
 #[derive(Debug)]
 pub enum BatchScalars<'b, B> {
-    /// In Montgomery form, from element `at` of the block on.
+    /// Sorted into zeros, ones and others, in host memory: those of the batch's terms. Only devices that do not stream
+    /// ([`Transfer::streams`]) are given them so.
+    Host(&'b Compact),
+    /// On the device, in Montgomery form, from element `at` of the block on.
     Plain {
         /// The block.
         block: &'b B,
         /// Where they begin.
         at: usize,
     },
-    /// Sorted into zeros, ones and others.
+    /// On the device, sorted into zeros, ones and others.
     Compact {
         /// The block, from its beginning on.
         block: &'b B,
@@ -50,7 +53,7 @@ pub struct Batch<'b, A, B> {
     pub bases: BatchBases<'b, A, B>,
     /// Which of the bases.
     pub terms: Range<usize>,
-    /// Its scalars, as many as terms.
+    /// Its scalars, as many as terms; those in host memory are shared and never written to.
     pub scalars: BatchScalars<'b, B>,
     /// [`Msm::scratch`] bytes.
     pub scratch: &'b B,
@@ -90,11 +93,6 @@ pub unsafe trait Msm: Transfer {
     /// What that memory is accounted for: itself, but at full size on a simulated card.
     fn scratch_charge<A: Affine>(&self, plan: &Plan, bases: Place) -> Bytes {
         self.scratch::<A>(plan, bases)
-    }
-
-    /// Whether bases in host memory come up a link, so that sums gain by bases that stay on the device.
-    fn streams(&self) -> bool {
-        true
     }
 
     /// Partial sums that a batch leaves, the same for every plan.
@@ -148,10 +146,6 @@ unsafe impl Msm for Host {
 
     fn scratch<A: Affine>(&self, plan: &Plan, _: Place) -> Bytes {
         plan.footprint::<A>()
-    }
-
-    fn streams(&self) -> bool {
-        false
     }
 
     unsafe fn enqueue<A: Affine>(
@@ -219,6 +213,7 @@ fn cost<A: Affine>(n: usize, stats: &Stats, streamed: usize, scale: u64) -> Cost
 
 /// Scalars of a batch as a job finds them.
 enum At {
+    Host(Pieces),
     Plain(HostPtr<Scalar>, usize),
     Compact(HostPtr<u64>, Layout),
 }
@@ -247,19 +242,25 @@ unsafe fn perform<D: Cpu, A: Affine>(
     };
     let bytes = plan.footprint::<A>().to_usize().unwrap_or(0);
     let (scalars, read) = match scalars {
+        BatchScalars::Host(compact) => {
+            let pieces = compact.pieces(&terms, n);
+            let read = pieces.layout.bytes();
+            (At::Host(pieces), read)
+        }
         BatchScalars::Plain { block, at } => (At::Plain(block.as_ptr(), at), Bytes::of::<Scalar>(n)),
         BatchScalars::Compact { block, layout } => (At::Compact(block.as_ptr(), layout), layout.bytes()),
     };
     let scratch = scratch.as_ptr::<MaybeUninit<u8>>();
     let result = result.as_ptr::<MaybeUninit<A::Curve>>();
     let job = move || {
-        // SAFETY: the scalars are in a live block as it was said, initialised, and only read here.
+        // SAFETY: those in a block are there as it was said, initialised, and only read here.
         let scalars = unsafe {
-            match scalars {
+            match &scalars {
+                At::Host(pieces) => Input::Compact(pieces.view()),
                 At::Plain(block, at) => {
-                    Input::Plain(std::slice::from_raw_parts(block.get().add(at).cast_const(), n))
+                    Input::Plain(std::slice::from_raw_parts(block.get().add(*at).cast_const(), n))
                 }
-                At::Compact(block, layout) => Input::Compact(View::new(layout, block.get().cast_const())),
+                At::Compact(block, layout) => Input::Compact(View::new(*layout, block.get().cast_const())),
             }
         };
         // SAFETY: the block has that many bytes and is this queue's for now.

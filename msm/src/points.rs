@@ -291,7 +291,7 @@ impl<'s, 'a, D: Device> Scalars<'s, 'a, D> {
     }
 
     /// Host memory, as a witness is. It is streamed to the device batch by batch, zeros and ones as bits, and let go when the
-    /// last batch is there.
+    /// last batch is there. A device that does not stream reads it where it lies, and lets it go batch by batch.
     #[must_use]
     pub fn host(compact: Compact) -> Self {
         Self(Home::Host(compact))

@@ -26,6 +26,12 @@ unsafe impl Send for HostRange {}
 /// Every operation asks [`prestage_vram::Ledger::attempt`] first. A copy is recorded as a span of its bytes on the
 /// track of its queue, timed by the device: never by a host clock around the call.
 pub trait Transfer: Device {
+    /// Whether device memory is behind a link. Where it is not, work reads host memory where it lies, and nothing is gained by
+    /// copies of it that stay on the device.
+    fn streams(&self) -> bool {
+        true
+    }
+
     /// Enqueues a copy from host memory into `to`, `at` bytes from its beginning. Returns at once where the memory
     /// is locked; a device may take longer over pageable memory.
     ///

@@ -10,6 +10,10 @@ use crate::{HostRange, Pages, Registration, Transfer, cpu};
 /// The CPU has nothing to lock memory for: pinning allocates whole pages, registering keeps the account. The rules
 /// are those of a card all the same, so that what breaks them breaks here.
 impl Transfer for Host {
+    fn streams(&self) -> bool {
+        false
+    }
+
     unsafe fn copy_in(
         &self,
         queue: &HostQueue,

@@ -28,7 +28,7 @@ pub use mark::Mark;
 pub use pinned::Pinned;
 pub use pool::PinnedPool;
 pub use registered::{Registered, registered};
-pub use ring::Ring;
+pub use ring::{Ring, RingSlots};
 pub use scope::Scope;
 pub use shared::Shared;
 pub use source::{Part, Source};

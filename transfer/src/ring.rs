@@ -14,7 +14,8 @@ use crate::{Error, Lane, Mark, Pinned, Place, Transfer};
 ///
 /// A ring belongs to a device, not to a turn, so that it can be kept for the next proof. It serves one lane and one
 /// direction at a time; use one ring for each. The slots hold elements of one type, so that producers always see
-/// initialised memory.
+/// initialised memory. A slot is written to when it is used first, so that a ring that is only kept at hand costs no memory
+/// where pages come with the first write, as on the CPU.
 ///
 /// A slot is touched again only after the copy that used it last has passed. That is kept in the ring itself:
 /// forgetting the ring leaks its slots.
@@ -23,13 +24,40 @@ pub struct Ring<'d, D: Transfer, T> {
     slots: Vec<Slot<D, T>>,
     /// Elements in one slot.
     slot: usize,
+    fill: T,
     next: usize,
 }
 
+/// The slots of a ring that is put away ([`Ring::into_slots`]).
+pub struct RingSlots<T> {
+    memory: Vec<Memory<T>>,
+    slot: usize,
+    fill: T,
+}
+
 struct Slot<D: Transfer, T> {
-    memory: Pinned<T>,
+    memory: Memory<T>,
     /// Where the last copy that uses it ends, until someone has waited for that.
     busy: Option<D::Mark>,
+}
+
+struct Memory<T> {
+    pinned: Pinned<MaybeUninit<T>>,
+    /// Whether all of it has been written to.
+    filled: bool,
+}
+
+impl<T: Copy> Memory<T> {
+    /// The elements, which are `fill` at first.
+    fn elements(&mut self, fill: T) -> &mut [T] {
+        if !self.filled {
+            self.pinned.fill(MaybeUninit::new(fill));
+            self.filled = true;
+        }
+        let (at, len) = (self.pinned.as_mut_ptr().cast(), self.pinned.len());
+        // SAFETY: all elements have been written, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(at, len) }
+    }
 }
 
 impl<D: Transfer, T> Slot<D, T> {
@@ -54,9 +82,12 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
             return Err(Error::Ring { slots, slot: Bytes::of::<T>(slot) });
         }
         let slots = (0..slots)
-            .map(|_| Ok(Slot { memory: Pinned::filled(device, slot, fill)?, busy: None }))
+            .map(|_| {
+                let memory = Memory { pinned: Pinned::uninit(device, slot)?, filled: false };
+                Ok(Slot { memory, busy: None })
+            })
             .collect::<Result<_, Error>>()?;
-        Ok(Self { device, slots, slot, next: 0 })
+        Ok(Self { device, slots, slot, fill, next: 0 })
     }
 
     /// The largest ring that what is left of the budget of pinned memory allows, up to `slots` slots of `slot`
@@ -73,33 +104,26 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
         Self::open(device, slots, slot.min(fits.max(1)), fill)
     }
 
-    /// Over slots that are pinned already, all of the same length.
-    ///
-    /// # Errors
-    /// [`Error::Ring`] for fewer than two slots, or empty ones; [`Error::Length`] when two differ.
-    pub fn from_slots(device: &'d D, slots: Vec<Pinned<T>>) -> Result<Self, Error> {
-        let slot = slots.first().map_or(0, |first| first.len());
-        if slots.len() < 2 || slot == 0 {
-            return Err(Error::Ring { slots: slots.len(), slot: Bytes::of::<T>(slot) });
-        }
-        if let Some(other) = slots.iter().find(|memory| memory.len() != slot) {
-            return Err(Error::Length { from: slot, to: other.len() });
-        }
-        let slots = slots.into_iter().map(|memory| Slot { memory, busy: None }).collect();
-        Ok(Self { device, slots, slot, next: 0 })
+    /// Over the slots of a ring of the same device that was put away.
+    #[must_use]
+    pub fn from_slots(device: &'d D, slots: RingSlots<T>) -> Self {
+        let RingSlots { memory, slot, fill } = slots;
+        let slots = memory.into_iter().map(|memory| Slot { memory, busy: None }).collect();
+        Self { device, slots, slot, fill, next: 0 }
     }
 
     /// The slots, once the last copies from and to them have ended.
     ///
     /// # Errors
     /// The first failure of those copies.
-    pub fn into_slots(mut self) -> Result<Vec<Pinned<T>>, Error> {
+    pub fn into_slots(mut self) -> Result<RingSlots<T>, Error> {
         for slot in &mut self.slots {
             if let Some(mark) = slot.busy.take() {
                 self.device.synchronise(&mark)?;
             }
         }
-        Ok(std::mem::take(&mut self.slots).into_iter().map(|slot| slot.memory).collect())
+        let memory = std::mem::take(&mut self.slots).into_iter().map(|slot| slot.memory).collect();
+        Ok(RingSlots { memory, slot: self.slot, fill: self.fill })
     }
 
     /// Elements in one slot: the size of a piece.
@@ -111,7 +135,7 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
     /// The bytes of host memory that it keeps locked.
     #[must_use]
     pub fn locked(&self) -> Bytes {
-        self.slots.iter().map(|s| s.memory.locked()).sum()
+        self.slots.iter().map(|s| s.memory.pinned.locked()).sum()
     }
 
     /// Copies all of `from` into all of `buf`. The host is busy until the last piece is in its slot; the copies of
@@ -181,15 +205,15 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
         mut piece: impl FnMut(Range<usize>, &mut [T]) -> Result<(), X>,
     ) -> Result<Mark<'t, D>, X> {
         within(&range, buf.len())?;
-        let worker = lane.turn().worker();
+        let (worker, fill) = (lane.turn().worker(), self.fill);
         for range in pieces(range, self.slot) {
             let slot = self.turn_to(worker)?;
-            let memory = &mut slot.memory[..range.len()];
+            let memory = &mut slot.memory.elements(fill)[..range.len()];
             host_work(lane.device(), worker, format!("fill {}", buf.label()), || {
                 piece(range.clone(), memory)
             })?;
             // SAFETY: the slot is not touched before `busy` has passed, and not freed: see `settle` and `drop`.
-            let mark = unsafe { lane.enqueue_in(&slot.memory[..range.len()], buf, range.start) }?;
+            let mark = unsafe { lane.enqueue_in(memory, buf, range.start) }?;
             slot.busy = Some(mark.raw().clone());
         }
         Ok(lane.record()?)
@@ -230,7 +254,7 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
         mut piece: impl FnMut(Range<usize>, &[T]) -> Result<(), X>,
     ) -> Result<(), X> {
         within(&range, buf.len())?;
-        let worker = lane.turn().worker();
+        let (worker, fill) = (lane.turn().worker(), self.fill);
         let ahead = self.slots.len();
         let mut asked = pieces(range.clone(), self.slot);
         let first = self.next;
@@ -241,7 +265,7 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
             let at = (first + i) % ahead;
             let slot = &mut self.slots[at];
             slot.settle(lane.device(), worker)?;
-            let memory = &slot.memory[..range.len()];
+            let memory = &slot.memory.elements(fill)[..range.len()];
             host_work(lane.device(), worker, format!("empty {}", buf.label()), || piece(range, memory))?;
             if let Some(range) = asked.next() {
                 self.fetch(lane, buf, &range)?;
@@ -257,9 +281,11 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
         buf: &mut Buf<'_, D, T>,
         range: &Range<usize>,
     ) -> Result<(), Error> {
+        let fill = self.fill;
         let slot = self.turn_to(lane.turn().worker())?;
+        let memory = &mut slot.memory.elements(fill)[..range.len()];
         // SAFETY: the slot is not touched before `busy` has passed, and not freed: see `settle` and `drop`.
-        let mark = unsafe { lane.enqueue_out(buf, range.start, &mut slot.memory[..range.len()]) }?;
+        let mark = unsafe { lane.enqueue_out(buf, range.start, memory) }?;
         slot.busy = Some(mark.raw().clone());
         Ok(())
     }
@@ -289,6 +315,15 @@ impl<D: Transfer, T> fmt::Debug for Ring<'_, D, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring")
             .field("slots", &self.slots.len())
+            .field("slot", &self.slot)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for RingSlots<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RingSlots")
+            .field("slots", &self.memory.len())
             .field("slot", &self.slot)
             .finish_non_exhaustive()
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blstrs::Scalar;
 use ff::Field;
 use prestage_ntt::{Ntt, Outside};
-use prestage_transfer::{Lane, Pinned, PinnedPool, Ring, Transfer, Uploading};
+use prestage_transfer::{Lane, Pinned, PinnedPool, Ring, RingSlots, Transfer, Uploading};
 use prestage_vram::{Buf, Bytes, Device};
 use rayon::prelude::*;
 
@@ -147,7 +147,7 @@ impl Values {
         buf: Buf<'t, D, MaybeUninit<Scalar>>,
         rings: &Rings,
     ) -> Result<(Buf<'t, D, Scalar>, InFlight<'t, D>), Error> {
-        if let Some(mut ring) = rings.take(lane.device())? {
+        if let Some(mut ring) = rings.take(lane.device()) {
             let buf = ring.upload(lane, values, buf)?;
             rings.give_back(ring)?;
             return Ok((buf, InFlight::Copied));
@@ -166,7 +166,7 @@ fn elements(bytes: Bytes, device: &impl Device) -> usize {
 /// Slots of a prover's rings, for memory that is not page-locked. Pinned early, since memory that others have not left cannot
 /// be pinned when it is needed, and nothing is pinned while a turn is held.
 pub(super) struct Rings {
-    idle: Mutex<Vec<Vec<Pinned<Scalar>>>>,
+    idle: Mutex<Vec<RingSlots<Scalar>>>,
 }
 
 impl Rings {
@@ -186,9 +186,9 @@ impl Rings {
     }
 
     /// A ring for one worker alone; `None` when all are in use. Nothing is pinned for it: a turn may be held.
-    pub(super) fn take<'d, D: Transfer>(&self, device: &'d D) -> Result<Option<Ring<'d, D, Scalar>>, Error> {
+    pub(super) fn take<'d, D: Transfer>(&self, device: &'d D) -> Option<Ring<'d, D, Scalar>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Ok(idle.map(|slots| Ring::from_slots(device, slots)).transpose()?)
+        idle.map(|slots| Ring::from_slots(device, slots))
     }
 
     /// Waits for the ring's last copies.
@@ -237,7 +237,7 @@ impl Scratch {
             Self::Pinned(values) => return Ok(with(Outside::locked(values))?),
             Self::Plain(values) => values,
         };
-        let (up, down) = (rings.take(device)?, rings.take(device)?);
+        let (up, down) = (rings.take(device), rings.take(device));
         let (Some(mut up), Some(mut down)) = (up, down) else {
             return Ok(with(Outside::locked(values))?);
         };
