@@ -5,8 +5,8 @@ use std::fmt;
 use prestage_vram::{Bytes, Nanos};
 use serde::Serialize;
 
-use super::plot::figure::rate;
 use super::plot::scale::{percent, time};
+use super::plot::words::rate;
 use super::{IdleCause, Report};
 use crate::Error;
 

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use prestage_vram::{Bytes, Nanos};
 
 use super::page::{CLOSING, STYLE, opening, swatch};
-use super::plot::figure::{grouped, rate};
 use super::plot::palette::{self, WORK};
 use super::plot::scale::percent;
 use super::plot::strips;
 use super::plot::strips::Strip;
 use super::plot::vector::escape;
+use super::plot::words::{grouped, rate};
 use super::{IdleCause, Report, Timeline};
 use crate::Error;
 

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use prestage_vram::{Bytes, Nanos};
 
 use super::part::comparable;
-use super::plot::figure::{grouped, headline, rate, subtitle, tiles};
 use super::plot::palette::{self, WORK};
 use super::plot::panels::{causes_of, neighbours, range};
 use super::plot::scale::{percent, time};
 use super::plot::vector::escape;
+use super::plot::words::{grouped, headline, rate, subtitle, tiles};
 use super::plot::{chart, charts, palette::Ink, turn};
 use super::{Chapter, Difference, IdleCause, Part, RefusalNote, Report, Timeline};
 use crate::Error;

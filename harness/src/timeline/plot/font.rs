@@ -84,4 +84,21 @@ impl Fonts {
         }
         (glyphs, f64::from(x))
     }
+
+    /// The first font size from `size` downwards in which the text fits, and the text, cut if it must be.
+    pub(super) fn fit(&self, text: &str, size: f64, bold: bool, width: f64) -> (String, f64) {
+        let mut size = size;
+        while size > 11.0 && (text.len() > 2000 || self.width(text, size, bold) > width) {
+            size -= 1.0;
+        }
+        // No line holds more than that, and each try measures all of it.
+        let mut text: String = text.chars().take(500).collect();
+        if self.width(&text, size, bold) > width {
+            while !text.is_empty() && self.width(&format!("{text}…"), size, bold) > width {
+                text.pop();
+            }
+            text.push('…');
+        }
+        (text, size)
+    }
 }

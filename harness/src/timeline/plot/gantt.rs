@@ -2,7 +2,7 @@
 
 use prestage_vram::{Bytes, Cause, Event, Nanos, Span, Track, WorkerId};
 
-use super::figure::{Axis, LANES, RIGHT, striped};
+use super::axis::{Axis, LANES, RIGHT};
 use super::font::Fonts;
 use super::palette::{self, BLACK, DISC, DISC_TEXT, HELD, Ink, LANE, MUTED, PLATE, TEXT, WORK};
 use super::scale::time;
@@ -218,7 +218,7 @@ pub(super) fn draw(
         let ink = palette::of(*cause);
         let h = heights.first().copied().unwrap_or(0.0);
         let tip = format!("idle: {} · {}", cause.name(), cause.meaning());
-        striped(scene, *left, top, right - left, h, ink, &tip);
+        scene.striped(*left, top, right - left, h, ink, &tip);
         plate(scene, fonts, cause.name(), (*left, *right), top + h / 2.0);
     }
     let mut y = top;

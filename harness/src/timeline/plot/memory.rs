@@ -2,7 +2,7 @@
 
 use prestage_vram::Bytes;
 
-use super::figure::{Axis, LANES, RIGHT};
+use super::axis::{Axis, LANES, RIGHT};
 use super::font::Fonts;
 use super::palette::{ALARM, GRID, Ink, LANE, MEMORY, MUTED, PAPER, TEXT};
 use super::scale::{binary_step, short_bytes};

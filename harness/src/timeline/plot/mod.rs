@@ -4,7 +4,8 @@
 //! scene as SVG, `raster` paints it on a `plotters` bitmap. Both measure text with the one embedded font, so neither
 //! looks for fonts on the system.
 
-pub(super) mod figure;
+mod axis;
+mod figure;
 mod font;
 mod gantt;
 mod memory;
@@ -15,6 +16,7 @@ pub(super) mod scale;
 mod scene;
 pub(super) mod strips;
 pub(super) mod vector;
+pub(super) mod words;
 
 use font::Fonts;
 

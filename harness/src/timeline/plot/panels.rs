@@ -2,11 +2,12 @@
 
 use prestage_vram::Nanos;
 
-use super::figure::{LEFT, RIGHT, fit, grouped, striped};
+use super::axis::{LEFT, RIGHT};
 use super::font::Fonts;
 use super::palette::{self, DISC, DISC_TEXT, GRID, Ink, MUTED, TEXT, WORK};
 use super::scale::{percent, time};
 use super::scene::{Scene, Type};
+use super::words::grouped;
 use crate::timeline::{Bin, Difference, IdleCause, LongGap, Report};
 
 const ROW: f64 = 22.0;
@@ -31,7 +32,7 @@ fn causes(scene: &mut Scene, report: &Report, top: f64, x: f64, right: f64) -> f
     let mut y = top + 28.0;
     let mut row = |scene: &mut Scene, name: &str, span: Nanos, ink: Option<(Ink, bool)>, bold: bool| {
         match ink {
-            Some((ink, true)) => striped(scene, x, y - 10.0, 14.0, 12.0, ink, ""),
+            Some((ink, true)) => scene.striped(x, y - 10.0, 14.0, 12.0, ink, ""),
             Some((ink, false)) => scene.rect(x, y - 10.0, 14.0, 12.0, ink),
             None => scene.line(vec![(x, y - 15.0), (right, y - 15.0)], GRID, 1.0),
         }
@@ -71,13 +72,13 @@ pub(super) fn differences(
     // Of `A: scenario` the letter: the rest stands over the lanes.
     let short = |name: &'_ str| name.split(':').next().unwrap_or_default().to_owned();
     for (text, x) in [(short(a), first), (short(b), second), ("difference".to_owned(), third)] {
-        let (text, size) = fit(fonts, &text, 12.5, true, COLUMN - 20.0);
+        let (text, size) = fonts.fit(&text, 12.5, true, COLUMN - 20.0);
         scene.text(x, top, text, Type::new(size, TEXT).bold().right());
     }
     let mut y = top + 28.0;
     for row in difference.rows(left, right) {
         match row.cause {
-            Some(cause) => striped(scene, LEFT, y - 10.0, 14.0, 12.0, palette::of(cause), ""),
+            Some(cause) => scene.striped(LEFT, y - 10.0, 14.0, 12.0, palette::of(cause), ""),
             None if row.name == "busy" => scene.rect(LEFT, y - 10.0, 14.0, 12.0, WORK[0]),
             None => {}
         }
@@ -125,7 +126,7 @@ fn histogram(scene: &mut Scene, report: &Report, top: f64, x: f64, right: f64) -
             let h = if most > 0.0 { span.as_ms() / most * (HEIGHT - 18.0) } else { 0.0 };
             y -= h;
             let tip = format!("{}: {} in {} gaps", cause.name(), time(span), bin.gaps);
-            striped(scene, left + 4.0, y, pitch - 8.0, h, palette::of(cause), &tip);
+            scene.striped(left + 4.0, y, pitch - 8.0, h, palette::of(cause), &tip);
         }
         if bin.gaps > 0 {
             scene.text(middle, y - 16.0, time(bin.idle_ns.total()), Type::new(10.5, TEXT).middle());
@@ -170,10 +171,10 @@ fn longest(scene: &mut Scene, report: &Report, fonts: &Fonts, top: f64, x: f64, 
         scene.disc((x + 8.0, y - 4.0), 8.5, DISC);
         scene.text(x + 8.0, y - 0.2, (i + 1).to_string(), Type::new(10.5, DISC_TEXT).bold().middle());
         scene.text(x + 76.0, y, time(gap.len()), small.right());
-        striped(scene, x + 86.0, y - 10.0, 12.0, 12.0, palette::of(gap.cause), "");
-        let (text, size) = fit(fonts, &causes_of(gap), 12.0, false, 150.0);
+        scene.striped(x + 86.0, y - 10.0, 12.0, 12.0, palette::of(gap.cause), "");
+        let (text, size) = fonts.fit(&causes_of(gap), 12.0, false, 150.0);
         scene.text(x + 104.0, y, text, Type::new(size, TEXT));
-        let (text, size) = fit(fonts, &neighbours(gap), 12.0, false, right - x - 264.0);
+        let (text, size) = fonts.fit(&neighbours(gap), 12.0, false, right - x - 264.0);
         scene.text(x + 264.0, y, text, Type::new(size, MUTED));
         y += ROW;
     }

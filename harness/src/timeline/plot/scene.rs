@@ -139,6 +139,15 @@ impl Scene {
             self.add(Shape::Text { at: (x, y), text, style });
         }
     }
+
+    /// A striped rectangle, as idle time is drawn.
+    pub(super) fn striped(&mut self, x: f64, y: f64, w: f64, h: f64, ink: Ink, tip: &str) {
+        self.rect(x, y, w, h, ink.alpha(0.35));
+        if !tip.is_empty() {
+            self.tip(tip);
+        }
+        self.hatch(x, y, w, h, ink);
+    }
 }
 
 /// The strokes of a hatched band, clipped to it: lines that rise to the right, 5 points apart.

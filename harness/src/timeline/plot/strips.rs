@@ -2,7 +2,7 @@
 
 use prestage_vram::Nanos;
 
-use super::figure::{LEFT, RIGHT, WIDTH, fit, striped};
+use super::axis::{LEFT, RIGHT, WIDTH};
 use super::font::Fonts;
 use super::palette::{self, GRID, MUTED, TEXT, WORK};
 use super::scale::{decimal_step, in_unit, percent, time, unit_for};
@@ -63,7 +63,7 @@ fn draw(title: &str, strips: &[Strip<'_>], span: u64, fonts: &Fonts) -> Scene {
 
     for (strip, top) in strips.iter().zip(tops) {
         let idle = strip.timeline.idle();
-        let (name, size) = fit(fonts, &strip.name, 13.0, false, STRIPS - LEFT - 12.0);
+        let (name, size) = fonts.fit(&strip.name, 13.0, false, STRIPS - LEFT - 12.0);
         scene.text(STRIPS - 12.0, top + 13.0, name, Type::new(size, TEXT).right());
         one(&mut scene, &idle, top, x);
         let wall = idle.wall();
@@ -93,7 +93,7 @@ fn one(scene: &mut Scene, idle: &Idle, top: f64, x: impl Fn(u64) -> f64) {
                 true => format!("idle: {}, {}", piece.cause.name(), time(piece.end.since(piece.start))),
                 false => String::new(),
             };
-            striped(scene, from, top, width, HEIGHT, palette::of(piece.cause), &tip);
+            scene.striped(from, top, width, HEIGHT, palette::of(piece.cause), &tip);
         }
     }
 }
