@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::{blinding, reference, squares};
-use prestage_groth16::{Assignment, Libsnark, Options, Policy, Prover, setup_insecure_from_seed};
+use prestage_groth16::{
+    Assignment, Libsnark, Options, Policy, Proofs, Prover, Residency, setup_insecure_from_seed,
+};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
 use prestage_vram::{
@@ -135,4 +137,42 @@ fn l13_registration_refused_for_c_alone() {
 fn l13_no_memory_left_to_pin() {
     all_goes_through_the_ring(host);
     all_goes_through_the_ring(sim);
+}
+
+/// What is page-locked of the key, whether points go through rings, and what a prover for one proof keeps on the device.
+fn for_one<D: Ntt + Msm>(open: impl Fn(LedgerConfig) -> D, threads: usize) -> (Bytes, Vec<String>) {
+    let (r1cs, witness) = squares(400, 3);
+    let key = setup_insecure_from_seed::<Libsnark>(&r1cs, [7; 32]).unwrap();
+    let expected = reference(&key, &r1cs, &witness, blinding(1));
+    let work = Arc::new(HostWork::default());
+    let device = open(LedgerConfig { sink: Arc::clone(&work) as _, ..LedgerConfig::default() });
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    pool.install(|| {
+        let many = Prover::new(&device, key.clone()).unwrap();
+        let locked = device.ledger().locked().bytes();
+        assert_eq!((many.proofs(), many.residency()), (Proofs::Many, Residency::Auto));
+        drop(many);
+        let prover = Prover::for_proofs(&device, key, Proofs::One).unwrap();
+        assert_eq!((prover.proofs(), prover.residency()), (Proofs::One, Residency::None));
+        let less = locked.saturating_sub(device.ledger().locked().bytes());
+        // Points may stay all the same where that is asked for: then they show how they come.
+        let prover = prover.keeping(Residency::All);
+        let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
+        let options = Options::default().insecure_blinding(blinding(1));
+        let proved = prover.prove(&mut Worker::new(0), &assignment, &options).unwrap();
+        assert_eq!(proved.proof, expected);
+        (less, work.through_rings())
+    })
+}
+
+#[test]
+fn for_one_proof_points_go_through_a_ring_where_threads_fill_it() {
+    let large = |ledger| {
+        let card = Card::preset("h200-141g").unwrap();
+        Sim::open(SimConfig { card, scale: 1 << 18, ledger }).unwrap()
+    };
+    let (less, names) = for_one(large, 4);
+    assert!(less > Bytes::ZERO, "less is page-locked");
+    assert_eq!(names, ["a", "b1", "b2", "h", "l"].map(|sum| format!("fill points of {sum}")));
+    assert_eq!(for_one(large, 3), (Bytes::ZERO, Vec::new()), "too few threads");
 }

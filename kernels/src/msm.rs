@@ -12,9 +12,10 @@
 //!
 //! Nothing here touches a device. A [`Plan`] fixes the windows and says how much scratch they need, and returns
 //! launches that are the same on a device and on the host build. Bucket sums persist from one
-//! [`Plan::accumulate`] to the next, so bases may arrive in chunks. So may scalars, and those that travel sorted into
+//! [`Plan::accumulate`] to the next, so bases may arrive in chunks ([`Plan::chunked`]), each base once. So may scalars, and those that travel sorted into
 //! zeros, ones and others become integers on the device: [`ranks()`] once a batch, [`expand()`] for each chunk.
 
+mod chunks;
 mod expand;
 mod reduce;
 mod results;
@@ -22,9 +23,8 @@ mod slices;
 mod sort;
 mod tree;
 
+pub use chunks::Terms;
 pub use expand::{expand, expand_scratch_bytes, ranks};
-
-use std::ops::Range;
 
 use crate::{Args, Launch, launch::Cursor, ntt::Fr};
 use slices::Slices;
@@ -277,12 +277,6 @@ impl Plan {
             .collect()
     }
 
-    /// Ranges of windows that a caller handles one after another, each from [`Plan::clear`] to [`Plan::reduce`]: all.
-    #[must_use]
-    pub fn groups(&self) -> Vec<Range<u32>> {
-        std::iter::once(0..self.window_count()).collect()
-    }
-
     /// Points of the result, in XYZZ coordinates: one or two a window, and the sum of the ones at the end.
     #[must_use]
     pub fn results(&self) -> u64 {
@@ -344,7 +338,6 @@ impl Plan {
     #[allow(clippy::too_many_arguments)]
     pub fn accumulate(
         &self,
-        _: &Range<u32>,
         ones: Ones,
         form: Form,
         scalars: *const Fr,
@@ -360,7 +353,6 @@ impl Plan {
     #[allow(clippy::too_many_arguments)]
     pub fn begin(
         &self,
-        _: &Range<u32>,
         ones: Ones,
         form: Form,
         scalars: *const Fr,
@@ -399,7 +391,7 @@ impl Plan {
 
     /// Reduces the buckets to the points of the windows and the sum of the ones.
     #[must_use]
-    pub fn reduce(&self, _: &Range<u32>, scratch: *mut u8, results: *mut u8) -> Vec<Launch> {
+    pub fn reduce(&self, scratch: *mut u8, results: *mut u8) -> Vec<Launch> {
         let mut launches = Vec::new();
         match self.layout(scratch).0 {
             Way::Tree(tree) => tree.reduce(&self.all(), results, &mut launches),
@@ -408,7 +400,7 @@ impl Plan {
         launches
     }
 
-    /// All of it for one chunk: [`Plan::begin`] and [`Plan::reduce`], group by group.
+    /// All of it for one chunk: [`Plan::begin`] and [`Plan::reduce`].
     #[must_use]
     #[allow(clippy::too_many_arguments)]
     pub fn launches(
@@ -421,14 +413,9 @@ impl Plan {
         scratch: *mut u8,
         results: *mut u8,
     ) -> Vec<Launch> {
-        self.groups()
-            .iter()
-            .flat_map(|group| {
-                let mut launches = self.begin(group, ones, form, scalars, bases, n, scratch);
-                launches.extend(self.reduce(group, scratch, results));
-                launches
-            })
-            .collect()
+        let mut launches = self.begin(ones, form, scalars, bases, n, scratch);
+        launches.extend(self.reduce(scratch, results));
+        launches
     }
 }
 

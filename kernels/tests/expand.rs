@@ -179,16 +179,14 @@ fn m6_sums_of_sorted_scalars() {
         let mut results = vec![[0u64; 24]; plan.results() as usize];
         let (scratch, out): (*mut u8, *mut u8) = (scratch.as_mut_ptr().cast(), results.as_mut_ptr().cast());
         let ranks = batch.ranks(order);
-        for windows in plan.groups() {
-            run(&plan.clear(scratch), order);
-            for first in (0..n).step_by(chunk) {
-                let terms = chunk.min(n - first);
-                let integers = batch.expand(&ranks, first, terms, order);
-                let (s, b) = (integers.as_ptr().cast::<Fr>(), bases[first..].as_ptr().cast());
-                run(&plan.accumulate(&windows, ones, Form::Integers, s, b, terms as u64, scratch), order);
-            }
-            run(&plan.reduce(&windows, scratch, out), order);
+        run(&plan.clear(scratch), order);
+        for first in (0..n).step_by(chunk) {
+            let terms = chunk.min(n - first);
+            let integers = batch.expand(&ranks, first, terms, order);
+            let (s, b) = (integers.as_ptr().cast::<Fr>(), bases[first..].as_ptr().cast());
+            run(&plan.accumulate(ones, Form::Integers, s, b, terms as u64, scratch), order);
         }
+        run(&plan.reduce(scratch, out), order);
         let mut points = vec![G1Projective::identity(); results.len()];
         run(&[plan.to_jacobian(out, points.as_mut_ptr().cast())], order);
         let sum = plan.fold(&points, G1Projective::identity(), |p| p.double(), |p, q| p + q);

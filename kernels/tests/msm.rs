@@ -18,7 +18,7 @@ use group::{Curve as _, Group, prime::PrimeCurveAffine};
 use prestage_kernels::{
     Args, Launch,
     host::{self, Order},
-    msm::{Curve, Form, Ones, Plan},
+    msm::{Curve, Form, Ones, Plan, Terms},
     ntt::Fr,
 };
 use proptest::prelude::*;
@@ -65,28 +65,26 @@ macro_rules! msm {
             let mut results = vec![[[0u32; $n]; 2]; plan.results() as usize];
             let (scratch, out): (*mut u8, *mut u8) =
                 (scratch.as_mut_ptr().cast(), results.as_mut_ptr().cast());
-            for group in plan.groups() {
+            run(&plan.clear(scratch), order);
+            let mut chunks = (0..scalars.len().max(1)).step_by(chunk.max(1));
+            // Every other one begins with empty buckets.
+            let first = chunks.next().filter(|_| scalars.len() % 4 < 2);
+            if first.is_none() {
                 run(&plan.clear(scratch), order);
-                let mut chunks = (0..scalars.len().max(1)).step_by(chunk.max(1));
-                // Every other one begins with empty buckets.
-                let first = chunks.next().filter(|_| scalars.len() % 4 < 2);
-                if first.is_none() {
-                    run(&plan.clear(scratch), order);
-                    chunks = (0..scalars.len()).step_by(chunk.max(1));
-                }
-                for at in first.into_iter().chain(chunks) {
-                    let end = (at + chunk).min(scalars.len());
-                    let (s, b, n) =
-                        (scalars[at..end].as_ptr(), bases[at..end].as_ptr().cast(), (end - at) as u64);
-                    let launches = if at == 0 && first.is_some() {
-                        plan.begin(&group, ones, form, s, b, n, scratch)
-                    } else {
-                        plan.accumulate(&group, ones, form, s, b, n, scratch)
-                    };
-                    run(&launches, order);
-                }
-                run(&plan.reduce(&group, scratch, out), order);
+                chunks = (0..scalars.len()).step_by(chunk.max(1));
             }
+            for at in first.into_iter().chain(chunks) {
+                let end = (at + chunk).min(scalars.len());
+                let (s, b, n) =
+                    (scalars[at..end].as_ptr(), bases[at..end].as_ptr().cast(), (end - at) as u64);
+                let launches = if at == 0 && first.is_some() {
+                    plan.begin(ones, form, s, b, n, scratch)
+                } else {
+                    plan.accumulate(ones, form, s, b, n, scratch)
+                };
+                run(&launches, order);
+            }
+            run(&plan.reduce(scratch, out), order);
             let mut affine = vec![[0u32; $n]; results.len()];
             let args =
                 Args::new().with(affine.as_mut_ptr()).with(results.as_ptr()).with(results.len() as u64);
@@ -237,6 +235,50 @@ fn l10_scratch_stays_within_its_limit() {
     }
     let limited = Plan::new(Curve::G1, 1 << 24).within(3_000_000_000);
     assert!(limited.is_tree() && limited.scratch_bytes() <= 3_000_000_000);
+}
+
+/// Chunks follow the card: each term is in one of them, scratch and the slots of streamed bases are within the limit, and a large
+/// card cuts a long sum less finely than a small one.
+#[test]
+fn l10_chunks_follow_the_limit_of_scratch() {
+    let gib = |n: u64| n << 30;
+    for curve in [Curve::G1, Curve::G2] {
+        for terms in [Terms::There, Terms::Streamed] {
+            for n in [0, 1, 1000, 1 << 20, 3 << 20, 1 << 22, (1 << 24) - 5, 1 << 27, (1 << 30) + 7] {
+                for limit in [gib(1) / 2, gib(1), gib(3) / 2, gib(3), gib(5), gib(9), gib(64)] {
+                    let plan = Plan::chunked(curve, n, terms, limit);
+                    let what = format!("{curve:?}, {n} terms, {terms:?}, {limit} bytes: {plan:?}");
+                    let mut end = 0;
+                    for chunk in plan.chunks(n, terms) {
+                        assert!(chunk.start == end && chunk.end - end <= plan.chunk_terms(), "{what}");
+                        end = chunk.end;
+                    }
+                    assert_eq!(end, n, "{what}");
+                    assert!(plan.scratch_bytes() <= limit, "{what}");
+                    let slots = 2 * plan.chunk_terms() * curve.affine_bytes();
+                    assert!(terms == Terms::There || slots <= limit, "{what}");
+                }
+            }
+        }
+    }
+    // The measured sum of 2^24 terms within 3 GB is one chunk.
+    let limited = Plan::chunked(Curve::G1, 1 << 24, Terms::There, 3_000_000_000);
+    assert_eq!(limited, Plan::new(Curve::G1, 1 << 24).within(3_000_000_000));
+    assert!(limited.is_tree() && limited.chunk_terms() == 1 << 24);
+    // A card of 16 GiB, and an H200: a sixteenth of each.
+    let of = |card: u64| Plan::chunked(Curve::G1, 1 << 27, Terms::Streamed, gib(card) / 16).chunk_terms();
+    assert!(of(16) < 1 << 22 && of(140) > 1 << 22, "{}, {}", of(16), of(140));
+}
+
+/// Without streaming, chunks are equal; with it the first are small, and each is at most four times the one before.
+#[test]
+fn chunks_grow_while_bases_arrive() {
+    let plan = Plan::with_width(Curve::G1, 1 << 23, 20);
+    let sizes = |n, terms| plan.chunks(n, terms).map(|chunk| chunk.end - chunk.start).collect::<Vec<_>>();
+    assert_eq!(sizes((1 << 24) + 1, Terms::There), [1 << 23, 1 << 23, 1]);
+    assert_eq!(sizes(1 << 24, Terms::Streamed), [1 << 19, 1 << 21, 1 << 23, (1 << 24) - (0b10101 << 19)]);
+    assert_eq!(sizes(1 << 23, Terms::Streamed), [1 << 23]);
+    assert_eq!(sizes(0, Terms::Streamed), [0], "which empties the buckets");
 }
 
 /// Every window width that a plan may have recomposes the edges of the scalars.

@@ -176,6 +176,8 @@ impl<A: Affine> fmt::Debug for Slots<A> {
 pub struct Deferred<'t, D: Msm, A: Affine> {
     device: &'t D,
     plan: Plan,
+    /// Where its bases are.
+    place: Place,
     /// Sum of the batches that were waited for.
     sum: A::Curve,
     /// The result of the last batch on its way.
@@ -211,7 +213,7 @@ impl<D: Msm, A: Affine> Deferred<'_, D, A> {
             let slot = last.wait()?;
             // SAFETY: the batch wrote all partial sums, by the contract of `Msm`, and neither it nor the copy failed.
             let partials = unsafe { std::slice::from_raw_parts(slot.as_ptr().cast(), slot.len()) };
-            self.sum += self.device.fold::<A>(&self.plan, partials);
+            self.sum += self.device.fold::<A>(&self.plan, self.place, partials);
             self.slots.give_back(slot);
         }
         Ok(())
@@ -225,7 +227,7 @@ impl<D: Msm, A: Affine> fmt::Debug for Deferred<'_, D, A> {
 }
 
 /// Enqueues Σ scalars\[i\]·bases\[i\] in batches on the turn's lanes. Returns when all but the last batch have ended;
-/// a sum of one batch returns at once.
+/// a sum of one batch returns at once, or when its bases are in the slots of their ring ([`Points::through`](crate::Points::through)).
 ///
 /// `label` names the work in the record. Memory is [`Batches::footprint`], taken from the turn at the beginning and
 /// freed, in the order of the lanes, before this returns. A device buffer of scalars may be dropped after that.
@@ -256,7 +258,7 @@ impl<D: Msm, A: Affine> fmt::Debug for Deferred<'_, D, A> {
 ///
 /// # Errors
 /// [`Error::LengthMismatch`] unless there are as many scalars as bases, [`Error::LongerThanPlanned`] when `batches` is
-/// for another number of them or for bases that stay on the device and these do not; [`Error::Device`] when memory is refused or an operation fails. Nothing is left on the device then.
+/// for another number of them or for bases that are elsewhere; [`Error::Device`] when memory is refused or an operation fails. Nothing is left on the device then.
 pub fn batched<'t, 'b, 'r: 't + 'b, D: Msm, A: Affine>(
     lanes: &Lanes<'t, D>,
     label: &str,
@@ -269,12 +271,13 @@ pub fn batched<'t, 'b, 'r: 't + 'b, D: Msm, A: Affine>(
     if bases.len() != scalars.len() {
         return Err(Error::LengthMismatch { bases: bases.len(), scalars: scalars.len() });
     }
-    if bases.len() != batches.len() || (bases.place() == Place::Host && batches.bases == Place::Device) {
+    if bases.len() != batches.len() || bases.place() != batches.bases {
         return Err(Error::LongerThanPlanned { len: bases.len(), planned: batches.len() });
     }
     let mut deferred = Deferred {
         device: lanes.device(),
         plan: *batches.plan(),
+        place: bases.place(),
         sum: A::Curve::identity(),
         last: None,
         uploads: Default::default(),
@@ -426,7 +429,8 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
             scratch: self.scratch.block(),
             result: result.block(),
         };
-        let queues = Queues { compute: queue, upload: lanes.upload.queue() };
+        let worker = lanes.turn().worker();
+        let queues = Queues { compute: queue, upload: lanes.upload.queue(), worker };
         // SAFETY: all three blocks were just claimed for this queue, and whoever uses them next claims them first;
         // `take` gave them their sizes; the scalars were uploaded, or belong to a buffer of initialised elements
         // that holds the range; the lane waits for bases on the device. The deferred sum keeps the bases until it has

@@ -5,23 +5,26 @@
 //! compute           [chunk 0][chunk 1][chunk 2] … [reduce]
 //! ```
 //!
+//! Each base comes up once. From page-locked memory the card copies by itself; through a ring, the thread that enqueues fills slot
+//! after slot, as fast as the link empties them, and enqueues each chunk's kernels as soon as its last bases are in a slot: the
+//! card computes the chunk before meanwhile.
+//!
 //! Bases that stay on the card are used where they are. Buckets stay from chunk to chunk. A batch leaves one partial sum for each
 //! window and one of the ones; the host adds them up.
 
+use crate::points::bytes;
 use crate::{Affine, Batch, BatchBases, BatchScalars, Layout, Msm, Place, Plan, Points, Queues};
 use blstrs::Scalar;
 use group::Group;
-use prestage_kernels::msm::{self as launches, Curve, Form, Ones, Plan as Passes};
+use prestage_kernels::msm::{self as launches, Curve, Form, Ones, Plan as Passes, Terms};
 use prestage_kernels::ntt::Fr;
 use prestage_kernels::{Family, Launch, card};
+use prestage_transfer::{Error as E, Ring};
 use prestage_vram::cuda::{Cuda, CudaBlock, CudaMark, CudaQueue};
 use prestage_vram::{Bytes, Device as _, Error, Op, Work};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Terms of a chunk.
-const CHUNK: usize = 1 << 22;
-/// The first chunk is smaller, so that kernels soon have something to do.
-const FIRST: usize = 1 << 19;
 /// Partial sums: more than windows of five bits or more come to, and the one of the ones.
 const PARTIALS: usize = 64;
 
@@ -40,13 +43,12 @@ unsafe impl Msm for Cuda {
         PARTIALS
     }
 
-    fn fold<A: Affine>(&self, plan: &Plan, partials: &[A::Curve]) -> A::Curve {
+    fn fold<A: Affine>(&self, plan: &Plan, bases: Place, partials: &[A::Curve]) -> A::Curve {
         let double = |point: A::Curve| point.double();
-        passes::<A>(self, plan).fold(partials, A::Curve::identity(), double, |sum, point| sum + point)
+        passes::<A>(self, plan, bases).fold(partials, A::Curve::identity(), double, |sum, point| sum + point)
     }
 
-    /// Locking pays from the second use on: 50 ms a GiB, once, against 80 ms a GiB at each use, by which copies through the
-    /// driver's own slots are slower.
+    /// 50 ms a GiB, once; then copies run at the speed of the link with no help of the host.
     fn hold<A: Affine>(&self, points: Points<A>) -> Result<Points<A>, crate::Error> {
         if points.is_locked() { Ok(points) } else { points.locked(self) }
     }
@@ -62,24 +64,46 @@ unsafe impl Msm for Cuda {
         queues: Queues<'_, CudaQueue>,
         batch: Batch<'_, A, CudaBlock>,
     ) -> Result<(), Error> {
-        // SAFETY: the same contract.
-        let outcome = unsafe { enqueue(self, queues, &batch) };
-        if outcome.is_err() {
-            // Copies that have been enqueued read the bases, which the caller may let go now.
-            let _ = self.drain(queues.upload);
-        }
-        outcome
+        let enqueued = |ring: Option<&mut PointRing<'_>>| {
+            // SAFETY: the same contract.
+            let outcome = unsafe { enqueue(self, queues, &batch, ring) };
+            if outcome.is_err() {
+                // Copies that have been enqueued read the bases, which the caller may let go now.
+                let _ = self.drain(queues.upload);
+            }
+            outcome
+        };
+        let outcome = match &batch.bases {
+            BatchBases::Host(points) => points.with_ring(self, enqueued),
+            BatchBases::Device(_) => enqueued(None),
+        };
+        outcome.map_err(|error| match error {
+            E::Device(error) => error,
+            // A ring that is there has no other.
+            other => {
+                Error::Device { op: Op::Copy, device: self.name().to_owned(), detail: other.to_string() }
+            }
+        })
     }
 }
+
+type PointRing<'d> = Ring<'d, Cuda, MaybeUninit<u8>>;
 
 fn curve<A: Affine>() -> Curve {
     if A::NAME == "G1" { Curve::G1 } else { Curve::G2 }
 }
 
-/// Windows and chunks of a plan, with scratch of at most a sixteenth of the card where that can be.
-fn passes<A: Affine>(device: &Cuda, plan: &Plan) -> Passes {
+/// Windows and chunks of a plan, with scratch, and slots of bases, of at most a sixteenth of the card each where that can be.
+fn passes<A: Affine>(device: &Cuda, plan: &Plan, bases: Place) -> Passes {
     let limit = device.ledger().reading().capacity.get() / 16;
-    Passes::new(curve::<A>(), plan.len().clamp(1, CHUNK) as u64).within(limit)
+    Passes::chunked(curve::<A>(), plan.len() as u64, terms(bases), limit)
+}
+
+fn terms(bases: Place) -> Terms {
+    match bases {
+        Place::Host => Terms::Streamed,
+        Place::Device => Terms::There,
+    }
 }
 
 /// Where a batch's scratch lies.
@@ -100,20 +124,20 @@ struct Scratch {
 
 impl Scratch {
     fn new<A: Affine>(device: &Cuda, plan: &Plan, bases: Place, base: *mut u8) -> Self {
-        let passes = passes::<A>(device, plan);
-        let chunk = plan.len().clamp(1, CHUNK);
+        let passes = passes::<A>(device, plan, bases);
+        let chunk = passes.chunk_terms();
         let mut used = 0u64;
         let mut take = |bytes: u64| {
             let at = base.wrapping_byte_add(usize::try_from(used).unwrap_or(usize::MAX));
             used = used.saturating_add(bytes.next_multiple_of(256));
             at
         };
-        let bases = if bases == Place::Host { Bytes::of::<A>(chunk).get() } else { 0 };
+        let bases = if bases == Place::Host { curve::<A>().affine_bytes() * chunk } else { 0 };
         Self {
             work: take(passes.scratch_bytes()),
             bases: [take(bases), take(bases)],
             ranks: take(launches::expand_scratch_bytes(plan.len() as u64)).cast(),
-            integers: take(32 * chunk as u64).cast(),
+            integers: take(32 * chunk).cast(),
             results: take(curve::<A>().xyzz_bytes() * passes.results()),
             passes,
             bytes: Bytes::new(used),
@@ -121,11 +145,10 @@ impl Scratch {
     }
 }
 
-/// The chunks of a batch of `n` terms: a small one first where bases are streamed.
-fn chunks(n: usize, bases: Place) -> impl Iterator<Item = Range<usize>> {
-    let first = if n > CHUNK && bases == Place::Host { FIRST } else { n.min(CHUNK) };
-    let rest = (first..n).step_by(CHUNK).map(move |start| start..n.min(start + CHUNK));
-    std::iter::once(0..first).chain(rest)
+/// The chunks of a batch of `n` terms.
+fn chunks(passes: &Passes, n: usize, bases: Place) -> impl Iterator<Item = Range<usize>> {
+    let at = move |term: u64| usize::try_from(term).unwrap_or(n);
+    passes.chunks(n as u64, terms(bases)).map(move |chunk| at(chunk.start)..at(chunk.end))
 }
 
 /// The scalars of a batch on the card.
@@ -141,19 +164,20 @@ unsafe fn enqueue<A: Affine>(
     device: &Cuda,
     queues: Queues<'_, CudaQueue>,
     batch: &Batch<'_, A, CudaBlock>,
-) -> Result<(), Error> {
-    let Queues { compute, upload } = queues;
-    let Batch { name, plan, bases, terms, scalars, scratch, result } = batch;
+    mut ring: Option<&mut PointRing<'_>>,
+) -> Result<(), E> {
+    let Queues { compute, upload, worker } = queues;
+    let Batch { name, plan, bases, terms, scalars, scratch: block, result } = batch;
     let place = match bases {
         BatchBases::Host(_) => Place::Host,
         BatchBases::Device(_) => Place::Device,
     };
-    let scratch = Scratch::new::<A>(device, plan, place, scratch.as_ptr());
+    let scratch = Scratch::new::<A>(device, plan, place, block.as_ptr());
     let passes = &scratch.passes;
     let scalars = match scalars {
         BatchScalars::Host(_) => {
             let (device, detail) = (device.name().to_owned(), "the scalars are in host memory".to_owned());
-            return Err(Error::Device { op: Op::Launch, device, detail });
+            return Err(Error::Device { op: Op::Launch, device, detail }.into());
         }
         BatchScalars::Plain { block, at } => At::Plain(block.as_ptr::<Fr>().cast_const().wrapping_add(*at)),
         BatchScalars::Compact { block, layout } => At::Compact(block.as_ptr::<u64>().cast_const(), *layout),
@@ -169,63 +193,67 @@ unsafe fn enqueue<A: Affine>(
     };
     // What was in the scratch before has been used by then.
     let mut left: [CudaMark; 2] = [device.record(compute)?, device.record(compute)?];
-    for group in passes.groups() {
-        for (number, chunk) in chunks(n, place).enumerate() {
-            let at = match bases {
-                BatchBases::Device(block) => {
-                    block.as_ptr::<A>().wrapping_add(terms.start + chunk.start).cast::<u8>()
-                }
-                BatchBases::Host(points) => {
-                    let slot = scratch.bases[number % 2];
-                    let part = points.memory().get(terms.start + chunk.start..terms.start + chunk.end);
-                    let part = part.unwrap_or_default();
-                    device.wait(upload, &left[number % 2])?;
+    for (number, chunk) in chunks(passes, n, place).enumerate() {
+        let at = match bases {
+            BatchBases::Device(block) => {
+                block.as_ptr::<A>().wrapping_add(terms.start + chunk.start).cast::<u8>()
+            }
+            BatchBases::Host(points) => {
+                let slot = scratch.bases[number % 2];
+                let part = points.memory().get(terms.start + chunk.start..terms.start + chunk.end);
+                let part = part.unwrap_or_default();
+                device.wait(upload, &left[number % 2])?;
+                if let Some(ring) = &mut ring {
+                    let at = slot.addr() - block.as_ptr::<u8>().addr();
+                    // SAFETY: the slot is inside the scratch, which is the compute queue's, and that is waited for.
+                    unsafe { ring.stream(upload, worker, name, bytes(part), block, at) }?;
+                } else {
                     let work = Work::copy(format!("stream {name}"), Bytes::of::<A>(part.len()));
-                    // SAFETY: the slot is inside the scratch, which is the compute queue's, and that is waited for; the bases
-                    // stay until the batch has ended, by the contract, or until the queue was drained.
+                    // SAFETY: the slot as above; the bases stay until the batch has ended, by the contract, or until the
+                    // queue was drained.
                     unsafe {
                         device.enqueue(upload, work, |stream| {
                             stream.upload(part.as_ptr().cast(), slot, size_of_val(part))
                         })
                     }?;
-                    let arrived = device.record(upload)?;
-                    device.wait(compute, &arrived)?;
-                    slot
                 }
-            };
-
-            let mut launches = std::mem::take(&mut prelude);
-            let (first, len) = (chunk.start as u64, chunk.len() as u64);
-            let (form, of_chunk) = match scalars {
-                At::Plain(scalars) => (Form::Montgomery, scalars.wrapping_add(chunk.start)),
-                At::Compact(words, layout) => {
-                    launches.push(launches::expand(
-                        words,
-                        layout.width() as u64,
-                        narrow(layout.shift()),
-                        first,
-                        len,
-                        scratch.ranks,
-                        scratch.integers,
-                    ));
-                    (Form::Integers, scratch.integers.cast_const().cast())
-                }
-            };
-            let work = scratch.work;
-            launches.extend(if number == 0 {
-                passes.begin(&group, Ones::Apart, form, of_chunk, at, len, work)
-            } else {
-                passes.accumulate(&group, Ones::Apart, form, of_chunk, at, len, work)
-            });
-            let moved = Bytes::of::<A>(chunk.len()) + Bytes::of::<Scalar>(chunk.len());
-            // SAFETY: scratch, scalars and result are claimed for the queue, and of the sizes that they need.
-            unsafe { card::enqueue(device, compute, Work::launch(name.clone(), moved), &launches) }?;
-            if place == Place::Host {
-                left[number % 2] = device.record(compute)?;
+                let arrived = device.record(upload)?;
+                device.wait(compute, &arrived)?;
+                slot
             }
+        };
+
+        let mut launches = std::mem::take(&mut prelude);
+        let (first, len) = (chunk.start as u64, chunk.len() as u64);
+        let (form, of_chunk) = match scalars {
+            At::Plain(scalars) => (Form::Montgomery, scalars.wrapping_add(chunk.start)),
+            At::Compact(words, layout) => {
+                launches.push(launches::expand(
+                    words,
+                    layout.width() as u64,
+                    narrow(layout.shift()),
+                    first,
+                    len,
+                    scratch.ranks,
+                    scratch.integers,
+                ));
+                (Form::Integers, scratch.integers.cast_const().cast())
+            }
+        };
+        let work = scratch.work;
+        launches.extend(if number == 0 {
+            passes.begin(Ones::Apart, form, of_chunk, at, len, work)
+        } else {
+            passes.accumulate(Ones::Apart, form, of_chunk, at, len, work)
+        });
+        let moved = Bytes::of::<A>(chunk.len()) + Bytes::of::<Scalar>(chunk.len());
+        // SAFETY: scratch, scalars and result are claimed for the queue, and of the sizes that they need.
+        unsafe { card::enqueue(device, compute, Work::launch(name.clone(), moved), &launches) }?;
+        if place == Place::Host {
+            left[number % 2] = device.record(compute)?;
         }
-        prelude.extend(passes.reduce(&group, scratch.work, scratch.results));
     }
+    prelude.extend(passes.reduce(scratch.work, scratch.results));
     let out = result.as_ptr::<A::Curve>().cast::<u8>();
     prelude.push(passes.to_jacobian(scratch.results, out));
     let size = PARTIALS * size_of::<A::Curve>();
@@ -236,7 +264,8 @@ unsafe fn enqueue<A: Affine>(
             stream.fill(out, 0, size)?;
             prelude.iter().try_for_each(|launch: &Launch| card::launch(device, stream, launch))
         })
-    }
+    }?;
+    Ok(())
 }
 
 /// Below 64.

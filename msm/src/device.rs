@@ -6,7 +6,9 @@ use crate::{Affine, Compact, Layout, Place, Plan, Points, Stats};
 use blstrs::Scalar;
 use prestage_transfer::Transfer;
 use prestage_vram::sim::SimQueue;
-use prestage_vram::{Bytes, Cost, Cpu, Device, Error, Host, HostBlock, HostPtr, HostQueue, Sim, Units, Work};
+use prestage_vram::{
+    Bytes, Cost, Cpu, Device, Error, Host, HostBlock, HostPtr, HostQueue, Sim, Units, Work, WorkerId,
+};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,6 +70,8 @@ pub struct Queues<'q, Q> {
     pub compute: &'q Q,
     /// For bases that come from host memory.
     pub upload: &'q Q,
+    /// Whose turn it is.
+    pub worker: WorkerId,
 }
 
 impl<Q> Clone for Queues<'_, Q> {
@@ -100,12 +104,13 @@ pub unsafe trait Msm: Transfer {
         1
     }
 
-    /// The sum of a batch from its partial sums, on the host.
-    fn fold<A: Affine>(&self, _: &Plan, partials: &[A::Curve]) -> A::Curve {
+    /// The sum of a batch from its partial sums, on the host; its bases were in `bases`.
+    fn fold<A: Affine>(&self, _plan: &Plan, _bases: Place, partials: &[A::Curve]) -> A::Curve {
         partials.iter().sum()
     }
 
-    /// Makes bases ready that many sums will use: devices that copy them page-lock their memory. Call it outside of turns.
+    /// Makes bases ready that many sums will use: devices that copy them page-lock their memory. Call it outside of turns. Bases
+    /// of one sum gain more by [`Points::through`], where threads are there to fill a ring.
     ///
     /// # Errors
     /// As [`Points::locked`].
@@ -122,7 +127,9 @@ pub unsafe trait Msm: Transfer {
         Ok(())
     }
 
-    /// Enqueues one batch and returns at once. The work is recorded as one or more spans on the queues' tracks.
+    /// Enqueues one batch and returns at once, unless its bases go through a ring: then the calling thread fills the slots and
+    /// returns when the last bases are in them. The device has work meanwhile: what a part of the bases is for is enqueued
+    /// before the next part is copied. The work is recorded as one or more spans on the queues' tracks.
     ///
     /// # Safety
     /// The three blocks were claimed for the compute queue, in that they are used by no other queue until it has done this

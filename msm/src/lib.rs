@@ -27,4 +27,4 @@ pub use error::Error;
 pub use fixed_base::{Multiples, Threads};
 pub use host::{Stats, msm, msm_with};
 pub use plan::Plan;
-pub use points::{Bases, Place, Points, Resident, Scalars};
+pub use points::{Bases, Place, PointRings, Points, Resident, Scalars, point_rings};

@@ -2,9 +2,10 @@
 
 use crate::{Affine, Compact, Error};
 use blstrs::Scalar;
-use prestage_transfer::{Error as E, Lane, Pinned, Shared, Transfer};
+use prestage_transfer::{Error as E, Lane, Pinned, Ring, Rings, Shared, Transfer};
 use prestage_vram::{Buf, Bytes, Class, Device};
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,11 +16,28 @@ const FEW: usize = 1 << 20;
 
 /// The bases of sums: a query of a proving key. Clones share the memory.
 ///
-/// They lie in host memory; a device that cannot read it streams them, or keeps a copy ([`Resident`]).
+/// They lie in host memory; a device that cannot read it streams them, or keeps a copy ([`Resident`]). A card copies them at the
+/// speed of its link where their memory is page-locked ([`Points::locked`]) or they go through a ring ([`Points::through`]), and
+/// else through the driver's own slots, at a fraction of it.
 #[derive(Clone, Debug)]
 pub struct Points<A> {
     host: Arc<[A]>,
     lock: Option<Lock<A>>,
+    rings: Option<PointRings>,
+}
+
+/// Rings that points of either group pass through on their way to a card. The host thread that enqueues a sum fills the slots.
+pub type PointRings = Rings<MaybeUninit<u8>>;
+
+/// A ring for points, if it can be pinned: four slots of 16 MiB at full size, or as long as `longest`, the bytes of the longest
+/// query that goes through it. Open it before the turn is taken.
+///
+/// # Errors
+/// [`Error::Device`] when pinning fails for another reason than that memory cannot be page-locked.
+pub fn point_rings(device: &impl Transfer, longest: Bytes) -> Result<PointRings, Error> {
+    let full = Bytes::mib(16).get() / device.scale().max(1);
+    let slot = usize::try_from(full.min(longest.get())).unwrap_or(usize::MAX).max(1);
+    Ok(Rings::open(device, 1, 4, slot, MaybeUninit::new(0))?)
 }
 
 /// Page-locked memory of points.
@@ -65,6 +83,24 @@ impl<A> Points<A> {
         }
     }
 
+    /// The same points, which go through `rings`, those of the device that computes, unless their memory is page-locked.
+    #[must_use]
+    pub fn through(self, rings: &PointRings) -> Self {
+        Self { rings: Some(rings.clone()), ..self }
+    }
+
+    /// Calls `with` with a ring of `device` for these points, if they go through one and one is idle.
+    pub(crate) fn with_ring<D: Transfer, R, X: From<E>>(
+        &self,
+        device: &D,
+        with: impl FnOnce(Option<&mut Ring<'_, D, MaybeUninit<u8>>>) -> Result<R, X>,
+    ) -> Result<R, X> {
+        match &self.rings {
+            Some(rings) if !self.is_locked() => rings.with(device, with),
+            _ => with(None),
+        }
+    }
+
     /// The points where a device should copy them from: page-locked, if they are anywhere.
     pub(crate) fn memory(&self) -> &[A] {
         match &self.lock {
@@ -88,14 +124,20 @@ impl<A> Points<A> {
 
 impl<A> From<Arc<[A]>> for Points<A> {
     fn from(host: Arc<[A]>) -> Self {
-        Self { host, lock: None }
+        Self { host, lock: None, rings: None }
     }
 }
 
 impl<A> From<Vec<A>> for Points<A> {
     fn from(points: Vec<A>) -> Self {
-        Self { host: points.into(), lock: None }
+        Self { host: points.into(), lock: None, rings: None }
     }
+}
+
+/// Points as a ring takes them.
+pub(crate) fn bytes<A: Copy>(points: &[A]) -> &[MaybeUninit<u8>] {
+    // SAFETY: all of the memory that is borrowed, as bytes of which nothing is expected.
+    unsafe { std::slice::from_raw_parts(points.as_ptr().cast(), size_of_val(points)) }
 }
 
 /// Bases that stay on the device, as resident memory, for any number of sums and turns. Clones share it; what is under way holds
@@ -115,7 +157,7 @@ struct Copied<'r, D: Device, A> {
 
 impl<'r, D: Transfer, A: Affine> Resident<'r, D, A> {
     /// Enqueues the copy of `points` to `device`, which is the lane's, and returns: sums that are enqueued from now on wait for it.
-    /// From memory that is not page-locked a device may take it before this returns.
+    /// Memory that is not page-locked goes through the points' ring, or a device takes it, before this returns.
     ///
     /// # Errors
     /// [`Error::Device`] when the memory is refused or the copy cannot be enqueued.
@@ -127,9 +169,21 @@ impl<'r, D: Transfer, A: Affine> Resident<'r, D, A> {
     ) -> Result<Self, Error> {
         // Given back to the device at once when it goes: no pool keeps what may be tens of GiB.
         let mut buf = lane.turn().alloc_resident(device, label, points.len(), Class::Direct, lane.queue())?;
-        // SAFETY: the source is kept beside the buffer, whose end waits for the lane.
-        let arrived = unsafe { lane.enqueue_in::<A, _>(points.memory(), &mut buf, 0) }?;
-        // SAFETY: the copy just enqueued writes every element.
+        let arrived = points.with_ring(device, |ring| {
+            let Some(ring) = ring else {
+                // SAFETY: the source is kept beside the buffer, whose end waits for the lane.
+                return unsafe { lane.enqueue_in::<A, _>(points.memory(), &mut buf, 0) };
+            };
+            buf.claim(lane.queue())?;
+            let worker = lane.turn().worker();
+            // SAFETY: the whole of a block that was just claimed.
+            unsafe { ring.stream(lane.queue(), worker, label, bytes(points.memory()), buf.block(), 0) }?;
+            let arrived = lane.record()?;
+            // SAFETY: the buffer was claimed for this lane, so all its uses come before this mark.
+            unsafe { buf.ready_at(arrived.raw().clone()) };
+            Ok::<_, E>(arrived)
+        })?;
+        // SAFETY: the copies just enqueued write every element.
         let buf = unsafe { buf.assume_init() };
         Ok(Self(Arc::new(Copied { buf, arrived: arrived.raw().clone(), _source: points.clone() })))
     }

@@ -86,7 +86,8 @@ fn assert_empty<D: Transfer>(device: &D, when: &str) {
     assert_eq!(locked, Bytes::ZERO, "host memory is still locked {when}");
 }
 
-/// Uploads a pinned, a registered and a streamed copy of the same data and downloads each in another way.
+/// Uploads a pinned, a registered and two streamed copies of the same data, one of them as a device's own work does it, and
+/// downloads each in another way.
 fn everything<D: Transfer>(device: &D, n: usize) -> Result<Vec<u64>, Error> {
     let pinned = Pinned::from_slice(device, &data(n))?;
     let mut ring = Ring::open(device, 2, n / 5, 0u64)?;
@@ -99,15 +100,27 @@ fn everything<D: Transfer>(device: &D, n: usize) -> Result<Vec<u64>, Error> {
         let (mut a, flight) = upload.upload(pinned, upload.alloc("a", n)?)?;
         let mut b = upload.scope(|s| s.upload(&memory, upload.alloc("b", n)?))?;
         let mut c = ring.upload(&upload, &data(n), upload.alloc("c", n)?)?;
-        let mut all = vec![0; 3 * n];
+        let mut d = upload.alloc("d", n)?;
+        d.claim(upload.queue())?;
+        // SAFETY: the whole of a block that was just claimed.
+        unsafe { ring.stream(upload.queue(), turn.worker(), "d", &data(n), d.block(), 0) }?;
+        let arrived = upload.record()?;
+        // SAFETY: the copies just enqueued write every element, and the mark comes after the last.
+        let mut d = unsafe {
+            d.ready_at(arrived.raw().clone());
+            d.assume_init()
+        };
+        let mut all = vec![0; 4 * n];
         let (first, rest) = all.split_at_mut(n);
-        let (second, third) = rest.split_at_mut(n);
+        let (second, rest) = rest.split_at_mut(n);
+        let (third, fourth) = rest.split_at_mut(n);
         ring.download(&download, &mut a, 0..n, first)?;
         download.scope(|s| s.download(&mut b, 0..n, second))?;
         let slot = Pinned::filled(device, n, 0u64)?;
         third.copy_from_slice(&download.download(&mut c, 0..n, slot)?.wait()?);
+        ring.download(&download, &mut d, 0..n, fourth)?;
         flight.wait()?;
-        drop((a, b, c));
+        drop((a, b, c, d));
         turn.release()?;
         Ok(all)
     })?
@@ -117,7 +130,7 @@ fn everything<D: Transfer>(device: &D, n: usize) -> Result<Vec<u64>, Error> {
 pub fn every_kind_of_copy_moves_the_data<S: Subject<Device: Transfer>>(subject: &S) {
     let device = subject.open(USABLE, LedgerConfig::default());
     let n = 5 * page_size() / 8 + 3;
-    assert_eq!(everything(&device, n).unwrap(), data(n).repeat(3));
+    assert_eq!(everything(&device, n).unwrap(), data(n).repeat(4));
     assert_empty(&device, "after its turn");
 
     // Into and out of the middle.
@@ -252,7 +265,7 @@ pub fn what_cannot_be_locked_is_copied_all_the_same<S: Subject<Device: Transfer>
 /// nothing stays held or locked; the next run succeeds.
 pub fn every_fault_leaves_nothing<S: Subject<Device: Transfer>>(subject: &S) {
     let n = 5 * page_size() / 8;
-    let expected = data(n).repeat(3);
+    let expected = data(n).repeat(4);
     for op in [Op::Allocate, Op::Copy, Op::Register, Op::Mark, Op::Lane] {
         let mut failures = 0;
         for nth in 0.. {

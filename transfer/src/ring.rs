@@ -3,12 +3,13 @@
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr::NonNull;
 
 use prestage_vram::{Buf, Bytes, Cause, WorkerId, host_work};
 
 use crate::mark::block;
 use crate::memory::copy;
-use crate::{Error, Lane, Mark, Pinned, Place, Transfer};
+use crate::{Error, HostRange, Lane, Mark, Pinned, Place, Transfer};
 
 /// A ring of two or more pinned slots: while one is copied, the next is filled or emptied by the host.
 ///
@@ -217,6 +218,44 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
             slot.busy = Some(mark.raw().clone());
         }
         Ok(lane.record()?)
+    }
+
+    /// Copies `from` into `to`, `at` bytes from its beginning, as [`Ring::upload_at`] does into a buffer: for a device's own
+    /// work, which has a queue and a part of a block. Copies are recorded as `stream` and the label.
+    ///
+    /// # Safety
+    /// The destination lies inside the block, and `queue` has claimed it.
+    ///
+    /// # Errors
+    /// [`Error::Device`]; what was enqueued has ended then, or this holds on to its slot.
+    pub unsafe fn stream(
+        &mut self,
+        queue: &D::Queue,
+        worker: WorkerId,
+        label: &str,
+        from: &[T],
+        to: &D::Block,
+        at: usize,
+    ) -> Result<(), Error> {
+        let (device, fill) = (self.device, self.fill);
+        for range in pieces(0..from.len(), self.slot) {
+            let slot = self.turn_to(worker)?;
+            let memory = &mut slot.memory.elements(fill)[..range.len()];
+            host_work(device, worker, format!("fill {label}"), || copy(&from[range.clone()], memory));
+            let len = size_of_val(memory);
+            let host = HostRange { at: NonNull::from(memory).cast(), len, locked: true };
+            let at = at + range.start * size_of::<T>();
+            // SAFETY: inside the block and claimed, by this function's contract; the slot is not touched before `busy` has
+            // passed, and not freed: see `settle` and `drop`.
+            unsafe { device.copy_in(queue, format!("stream {label}").into(), host, to, at) }?;
+            let mark = device.record(queue);
+            if mark.is_err() {
+                // Nothing tells of its end but that of the queue.
+                let _ = device.drain(queue);
+            }
+            slot.busy = Some(mark?);
+        }
+        Ok(())
     }
 
     /// Copies elements `range` of `buf` into `into` and returns when they are there.

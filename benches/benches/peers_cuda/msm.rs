@@ -10,7 +10,7 @@ use prestage_benches::{Error, Progression, scalars};
 use prestage_kernels::card;
 use prestage_kernels::msm::{Curve, Form, Ones, Plan};
 use prestage_kernels::ntt::Fr;
-use prestage_msm::{Affine, Batches, Points, Scalars, Slots, batched};
+use prestage_msm::{Affine, Batches, Points, Scalars, Slots, batched, point_rings};
 use prestage_transfer::{Lanes, Pinned};
 use prestage_vram::cuda::Cuda;
 use prestage_vram::{Buf, Bytes, Device as _, Work, Worker};
@@ -186,7 +186,7 @@ impl<'t, A: Affine> Resident<'t, A> {
     }
 }
 
-/// Bases and scalars in host memory, locked or not, the same for both.
+/// Bases and scalars in host memory, the same for both: locked, or not, when ours go through rings.
 fn from_host<A: Peer>(lab: &mut Lab<'_>, op: &str, log: u32, terms: &Terms<A>, locked: bool) -> Outcome<()> {
     let (card, peer, n) = (lab.card, lab.peer, terms.bases.len());
     let _locked = if locked {
@@ -197,6 +197,9 @@ fn from_host<A: Peer>(lab: &mut Lab<'_>, op: &str, log: u32, terms: &Terms<A>, l
     let batches = Batches::new(card, n, n);
     let slots = Slots::<A>::open(card, 2)?;
     let mut ring = ring(card, Scalar::default())?;
+    // `peer.lock` is not known to our account of locked memory.
+    let rings = point_rings(card, Bytes::of::<A>(n))?;
+    let bases = if locked { terms.bases.clone() } else { terms.bases.clone().through(&rings) };
     let mut worker = Worker::new(0);
     let turn = card.turn(&mut worker)?;
     {
@@ -210,7 +213,7 @@ fn from_host<A: Peer>(lab: &mut Lab<'_>, op: &str, log: u32, terms: &Terms<A>, l
                 (ring.upload(&lanes.upload, &terms.scalars, place)?, None)
             };
             let scalars = Scalars::device(&mut scalars);
-            let sum = batched(&lanes, "sum", &terms.bases, scalars, &batches, &slots)?.finish()?;
+            let sum = batched(&lanes, "sum", &bases, scalars, &batches, &slots)?.finish()?;
             drop(up);
             Ok(sum)
         };

@@ -10,10 +10,10 @@ mod values;
 
 use std::fmt;
 
-use blstrs::{G1Affine, G2Affine};
-use prestage_msm::{Msm, Points, Slots};
+use blstrs::{G1Affine, G2Affine, Scalar};
+use prestage_msm::{Affine, Msm, PointRings, Points, Slots, point_rings};
 use prestage_ntt::{Domain, Ntt};
-use prestage_transfer::PinnedPool;
+use prestage_transfer::{PinnedPool, Rings};
 use prestage_vram::{Bytes, Device, Event, Ledger, Span, Track, Turn, Worker, WorkerId, host_work};
 
 use crate::Error;
@@ -24,7 +24,7 @@ use crate::random::Blinding;
 use crate::sizes::Shape;
 use crate::verify::PreparedKey;
 use resident::{On, Store};
-use values::{Rings, Scratch, Values};
+use values::{Scratch, Values, polynomial_rings};
 
 pub use assemble::Parts;
 pub use assignment::Assignment;
@@ -44,11 +44,12 @@ pub struct Prover<'d, D: Device, R: Reduction> {
     form: Quotient,
     shape: Shape,
     points: KeyPoints,
+    proofs: Proofs,
     residency: Residency,
     resident: Box<dyn Store<D> + 'd>,
     g1: Slots<G1Affine>,
     g2: Slots<G2Affine>,
-    rings: Rings,
+    rings: Rings<Scalar>,
     /// Page-locked memory of assignments and of copies, kept from proof to proof.
     memory: PinnedPool,
     verifier: PreparedKey,
@@ -61,6 +62,60 @@ struct KeyPoints {
     a: Points<G1Affine>,
     b1: Points<G1Affine>,
     b2: Points<G2Affine>,
+}
+
+impl KeyPoints {
+    fn of<R: Reduction>(key: &ProvingKey<R>) -> Self {
+        Self {
+            h: key.h().clone().into(),
+            l: key.l().points().clone().into(),
+            a: key.a().points().clone().into(),
+            b1: key.b_g1().points().clone().into(),
+            b2: key.b_g2().points().clone().into(),
+        }
+    }
+
+    /// Page-locked, where that can be had.
+    fn held<D: Msm>(self, device: &D) -> Result<Self, Error> {
+        Ok(Self {
+            h: device.hold(self.h)?,
+            l: device.hold(self.l)?,
+            a: device.hold(self.a)?,
+            b1: device.hold(self.b1)?,
+            b2: device.hold(self.b2)?,
+        })
+    }
+
+    /// Through a ring, where they are not page-locked.
+    fn ringed<D: Msm>(self, device: &D) -> Result<Self, Error> {
+        fn unlocked<A: Affine>(points: &Points<A>) -> Bytes {
+            if points.is_locked() { Bytes::ZERO } else { Bytes::of::<A>(points.len()) }
+        }
+        let in_g1 = [&self.h, &self.l, &self.a, &self.b1].map(unlocked);
+        let longest = in_g1.into_iter().fold(unlocked(&self.b2), Bytes::max);
+        if longest == Bytes::ZERO || !device.streams() {
+            return Ok(self);
+        }
+        let rings = point_rings(device, longest)?;
+        Ok(Self {
+            h: self.h.through(&rings),
+            l: self.l.through(&rings),
+            a: self.a.through(&rings),
+            b1: self.b1.through(&rings),
+            b2: self.b2.through(&rings),
+        })
+    }
+}
+
+/// How many proofs a prover is for: what decides how the key's points in host memory come to a card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proofs {
+    /// One. Points go through a ring that the proving thread fills, where at least [`Rings::THREADS`] threads of the current
+    /// `rayon` pool help it; they are page-locked where fewer do.
+    One,
+    /// Many. Points are page-locked once, which takes longer than one proof gains and leaves the threads to others.
+    #[default]
+    Many,
 }
 
 /// How to prove.
@@ -138,19 +193,26 @@ impl Computed {
 }
 
 impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
-    /// Makes `key` ready for `device`.
+    /// Makes `key` ready for many proofs on `device`.
     ///
     /// # Errors
     /// [`Error::Ntt`] for a domain that cannot be, [`Error::Msm`] when no place for results can be pinned.
     pub fn new(device: &'d D, key: ProvingKey<R>) -> Result<Self, Error> {
-        let points = KeyPoints {
-            h: key.h().clone().into(),
-            l: key.l().points().clone().into(),
-            a: key.a().points().clone().into(),
-            b1: key.b_g1().points().clone().into(),
-            b2: key.b_g2().points().clone().into(),
+        Self::for_proofs(device, key, Proofs::Many)
+    }
+
+    /// Makes `key` ready for one proof or for many. For one, no points stay on the device ([`Residency::None`]): that gains
+    /// nothing.
+    ///
+    /// # Errors
+    /// As [`Prover::new`].
+    pub fn for_proofs(device: &'d D, key: ProvingKey<R>, proofs: Proofs) -> Result<Self, Error> {
+        let points = KeyPoints::of(&key);
+        let residency = match proofs {
+            Proofs::One => Residency::None,
+            Proofs::Many => Residency::default(),
         };
-        Self::with(device, key, points)
+        Ok(Self::with(device, key, points, proofs)?.keeping(residency))
     }
 
     /// Makes the same key ready for another device, which was opened beside this one's
@@ -159,10 +221,11 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     /// # Errors
     /// As [`Prover::new`].
     pub fn beside<'e>(&self, device: &'e D) -> Result<Prover<'e, D, R>, Error> {
-        Ok(Prover::with(device, self.key.clone(), self.points.clone())?.keeping(self.residency))
+        let prover = Prover::with(device, self.key.clone(), self.points.clone(), self.proofs)?;
+        Ok(prover.keeping(self.residency))
     }
 
-    fn with(device: &'d D, key: ProvingKey<R>, points: KeyPoints) -> Result<Self, Error> {
+    fn with(device: &'d D, key: ProvingKey<R>, points: KeyPoints, proofs: Proofs) -> Result<Self, Error> {
         let size = key.domain_size();
         let size = usize::try_from(size).map_err(|_| Error::TooLarge { size })?;
         let domain = Domain::new(size, R::GENERATOR)?;
@@ -171,17 +234,14 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
         // What proofs need of page-locked memory comes before what they gain by more of it. Of H, L, A and B at once, and one more
         // for a sum in batches.
         let (g1, g2) = (Slots::open(device, 5)?, Slots::open(device, 2)?);
-        let rings = Rings::open(device, size)?;
+        let rings = polynomial_rings(device, size)?;
+        let lock = proofs == Proofs::Many || rayon::current_num_threads() < PointRings::THREADS;
+        let points = if lock { points.held(device)? } else { points };
         Ok(Self {
             form: R::quotient(&domain)?,
             shape: Shape::of_key(&key),
-            points: KeyPoints {
-                h: device.hold(points.h)?,
-                l: device.hold(points.l)?,
-                a: device.hold(points.a)?,
-                b1: device.hold(points.b1)?,
-                b2: device.hold(points.b2)?,
-            },
+            points: points.ringed(device)?,
+            proofs,
             residency: Residency::default(),
             resident: Box::new(On::new(device)),
             g1,
@@ -201,6 +261,12 @@ impl<'d, D: Ntt + Msm, R: Reduction> Prover<'d, D, R> {
     #[must_use]
     pub fn keeping(self, residency: Residency) -> Self {
         Self { residency, ..self }
+    }
+
+    /// How many proofs it is for.
+    #[must_use]
+    pub fn proofs(&self) -> Proofs {
+        self.proofs
     }
 
     /// Which points of the key stay on the device.

@@ -1,12 +1,12 @@
 //! Host memory of a, b and c: page-locked where that can be had, ordinary where not.
 
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use blstrs::Scalar;
 use ff::Field;
 use prestage_ntt::{Ntt, Outside};
-use prestage_transfer::{Lane, Pinned, PinnedPool, Ring, RingSlots, Transfer, Uploading};
+use prestage_transfer::{Lane, Pinned, PinnedPool, Rings, Transfer, Uploading};
 use prestage_vram::{Buf, Bytes, Device};
 use rayon::prelude::*;
 
@@ -128,7 +128,7 @@ impl Values {
         &self,
         lane: &Lane<'t, D>,
         buf: Buf<'t, D, MaybeUninit<Scalar>>,
-        rings: &Rings,
+        rings: &Rings<Scalar>,
     ) -> Result<(Buf<'t, D, Scalar>, InFlight<'t, D>), Error> {
         match self {
             Self::Pinned(values) => {
@@ -145,7 +145,7 @@ impl Values {
         values: &Arc<Vec<Scalar>>,
         lane: &Lane<'t, D>,
         buf: Buf<'t, D, MaybeUninit<Scalar>>,
-        rings: &Rings,
+        rings: &Rings<Scalar>,
     ) -> Result<(Buf<'t, D, Scalar>, InFlight<'t, D>), Error> {
         if let Some(mut ring) = rings.take(lane.device()) {
             let buf = ring.upload(lane, values, buf)?;
@@ -163,40 +163,10 @@ fn elements(bytes: Bytes, device: &impl Device) -> usize {
     usize::try_from(elements).unwrap_or(usize::MAX).max(1)
 }
 
-/// Slots of a prover's rings, for memory that is not page-locked. Pinned early, since memory that others have not left cannot
-/// be pinned when it is needed, and nothing is pinned while a turn is held.
-pub(super) struct Rings {
-    idle: Mutex<Vec<RingSlots<Scalar>>>,
-}
-
-impl Rings {
-    /// Slots of three rings, or of as many as can be pinned, for polynomials of `len` elements: two for a proof that goes
-    /// through the device in pieces, one for the proof that stages beside it.
-    pub(super) fn open(device: &impl Transfer, len: usize) -> Result<Self, Error> {
-        let slot = elements(SLOT, device).min(len).max(1);
-        let rings = Self { idle: Mutex::default() };
-        for _ in 0..3 {
-            match Ring::open_within(device, 2, slot, Scalar::ZERO) {
-                Ok(ring) => rings.give_back(ring)?,
-                Err(e) if e.is_unpinnable() => break,
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Ok(rings)
-    }
-
-    /// A ring for one worker alone; `None` when all are in use. Nothing is pinned for it: a turn may be held.
-    pub(super) fn take<'d, D: Transfer>(&self, device: &'d D) -> Option<Ring<'d, D, Scalar>> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map(|slots| Ring::from_slots(device, slots))
-    }
-
-    /// Waits for the ring's last copies.
-    pub(super) fn give_back<D: Transfer>(&self, ring: Ring<'_, D, Scalar>) -> Result<(), Error> {
-        let slots = ring.into_slots()?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(slots);
-        Ok(())
-    }
+/// Rings for polynomials of `len` elements whose memory is not page-locked: three, or as many as can be pinned. Two are for a
+/// proof that goes through the device in pieces, one for the proof that stages beside it.
+pub(super) fn polynomial_rings(device: &impl Transfer, len: usize) -> Result<Rings<Scalar>, Error> {
+    Ok(Rings::open(device, 3, 2, elements(SLOT, device).min(len).max(1), Scalar::ZERO)?)
 }
 
 /// An upload under way, which keeps its source. Dropping it waits.
@@ -230,7 +200,7 @@ impl Scratch {
     pub(super) fn outside<D: Ntt, T>(
         &mut self,
         device: &D,
-        rings: &Rings,
+        rings: &Rings<Scalar>,
         with: impl FnOnce(Outside<'_, '_, D>) -> Result<T, prestage_ntt::Error>,
     ) -> Result<T, Error> {
         let values = match self {

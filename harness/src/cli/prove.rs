@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use prestage_groth16::format::{self, FormatError, LoadOptions, Note, PointChecks};
 use prestage_groth16::{
-    AnyKey, Assignment, Error as Groth16Error, Options, Policy, Prover, ProvingKey, R1cs, Reduction,
-    Residency, Witness,
+    AnyKey, Assignment, Error as Groth16Error, Options, Policy, Proofs, Prover, ProvingKey, R1cs, Reduction,
+    Witness,
 };
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
@@ -112,8 +112,7 @@ fn on<D: Ntt + Msm + Crew>(
     let options = Options::default().policy(args.policy);
     match (key, r1cs) {
         (AnyKey::Circom(key), None) => {
-            // For one proof, points that stay gain nothing.
-            let prover = Prover::new(&opened.device, key)?.keeping(Residency::None);
+            let prover = Prover::for_proofs(&opened.device, key, Proofs::One)?;
             let constraints = prover.key().n_constraints();
             prove(args, opened, &prover, constraints, || Assignment::from_key(&prover, witness), options, out)
         }
@@ -161,7 +160,7 @@ fn with_circuit<D: Ntt + Msm + Crew, R: Reduction>(
     options: Options,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let prover = Prover::new(&opened.device, key)?.keeping(Residency::None);
+    let prover = Prover::for_proofs(&opened.device, key, Proofs::One)?;
     let assignment = || match args.no_check {
         true => Assignment::new_unchecked(&prover, r1cs, witness),
         false => Assignment::new(&prover, r1cs, witness),

@@ -2,13 +2,16 @@
 
 use crate::batches::sum;
 use crate::common::{Known, random};
+use crate::rings::Recorder;
 use blstrs::{G1Affine, G2Affine, Scalar};
 use ff::Field;
-use prestage_msm::{Affine, Msm, Place};
+use prestage_msm::{Affine, Batches, Compact, Msm, Place, Points, Scalars, Slots, batched, point_rings};
+use prestage_transfer::Lanes;
 use prestage_vram::conformance::{OnCuda, Subject, run};
 use prestage_vram::cuda::Cuda;
-use prestage_vram::{Bytes, LedgerConfig};
+use prestage_vram::{Bytes, Device, LedgerConfig, Track, Worker};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 pub(crate) fn on_a_card(name: &str, test: impl FnOnce(&Cuda)) {
     run(&OnCuda, name, |on| {
@@ -69,6 +72,52 @@ fn m2_a_long_sum_streams_its_bases() {
             assert_eq!(sum(card, &known.bases, &scalars, n, place), known.sum(&scalars), "{place:?}");
         }
     });
+}
+
+/// Ordinary memory through a ring, page-locked memory, and ordinary memory through the driver's slots: the same sum, each base once
+/// on the link, and the first chunk's kernels under way before the last bases are.
+#[test]
+fn bases_come_up_through_a_ring() {
+    run(&OnCuda, "bases_come_up_through_a_ring", |on| {
+        let recorder = Arc::new(Recorder::default());
+        let ledger = LedgerConfig { sink: recorder.clone(), ..LedgerConfig::default() };
+        let card = on.open(Bytes::gib(16), ledger);
+        card.prepare().unwrap();
+        through_a_ring::<G1Affine>(&card, &recorder, (1 << 22) + 12_345);
+        through_a_ring::<G2Affine>(&card, &recorder, (1 << 21) + 12_345);
+    });
+}
+
+fn through_a_ring<A: Affine>(card: &Cuda, recorder: &Recorder, n: usize) {
+    let (known, scalars) = (Known::<A>::repeated(n, 1 << 12, 8), spread(n));
+    let expected = known.sum(&scalars);
+    let slots = Slots::<A>::open(card, 2).unwrap();
+    let batches = Batches::new(card, n, n);
+    let compact = Compact::new(card, &scalars).unwrap();
+    let rings = point_rings(card, Bytes::of::<A>(n)).unwrap();
+    let plain = Points::from(known.bases);
+    let ringed = plain.clone().through(&rings);
+    let locked = card.hold(plain.clone()).unwrap();
+    for (how, points) in [("ring", &ringed), ("locked", &locked), ("plain", &plain), ("ring again", &ringed)]
+    {
+        let mut worker = Worker::new(0);
+        let turn = card.turn(&mut worker).unwrap();
+        let lanes = Lanes::open(&turn).unwrap();
+        let terms = Scalars::host(compact.clone());
+        let sum = batched(&lanes, "x", points, terms, &batches, &slots).unwrap();
+        assert_eq!(sum.finish().unwrap(), expected, "{how}");
+        drop(lanes);
+        turn.release().unwrap();
+        let copies = recorder.take(Track::Upload, "stream msm x");
+        let fills = recorder.take(Track::Host, "fill msm x");
+        let kernels = recorder.take(Track::Compute, "msm x");
+        let bytes = copies.iter().map(|span| span.bytes).sum::<Bytes>();
+        assert_eq!(bytes, Bytes::of::<A>(n), "{how}: each base once");
+        assert_eq!(fills.is_empty(), !how.starts_with("ring"), "{how}");
+        let last = copies.iter().map(|span| span.end).max().unwrap();
+        let first = kernels.iter().map(|span| span.start).min().unwrap();
+        assert!(first < last, "{how}: kernels wait for all bases");
+    }
 }
 
 /// Scalars of all 255 bits, made fast.

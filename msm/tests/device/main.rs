@@ -9,6 +9,7 @@ mod batches;
 mod card;
 mod faults;
 mod multiples;
+mod rings;
 mod spy;
 #[cfg(feature = "cuda")]
 mod times;
