@@ -38,7 +38,7 @@ enum FactorForm : u32 {
 
 // The parameters of a pass; src/ntt.rs has the same layout.
 struct NttPass {
-    const Fr* in[3]; // polynomials, by row of the grid; for a quotient a, b, c
+    const Fr* in[3]; // polynomials, by row of the grid; for a quotient a, b or null, c
     Fr* out[3];
     const Quad* inner;      // inner twiddles of this pass: eight planes of 2^lr
     const Quad* inner_next; // those of the second half of the middle kernel
@@ -70,6 +70,7 @@ struct Place {
 };
 
 PS_FN Place place_of(const NttPass& p, u32 thread, u32 tile) {
+    PS_FORGET(thread);
     Place a;
     a.c = thread & ((1u << p.lc) - 1);
     a.r = thread >> p.lc;
@@ -160,59 +161,47 @@ PS_FN FrPrepared4 inner_twiddle(const Quad* planes, u32 lr, u32 entry) {
     for (u32 k = 0; k < 4; k++) w.part[k] = join(planes[(2 * k << lr) + entry], planes[((2 * k + 1) << lr) + entry]);
     return w;
 }
-// Entries of the inner table, 2^lr - 1 in all. The step over the top b = lr mod 3 bits comes first: for k = 1 …
-// 2^b - 1 and the low bits l, w^(k·l). Then, for windows from high to low, k = 1 … 7 and the bits l below the
-// window, w^(k·l·2^(lr - lo - 3)).
-PS_FN u32 inner_entry(u32 lr, u32 lo, u32 k, u32 l) { return (1u << lr) - (8u << lo) + ((k - 1) << lo | l); }
+// Entries of the inner table, 2^lr - 1 in all. A step transforms over the top `width` bits of a window at lo: 3, or the
+// remaining lr mod 3 bits for the topmost step. Its entries are, for k = 1 … 2^width - 1 and the row bits l below those,
+// w^(k·l·2^(lr - lo - 3)). The steps follow one another from the top.
+PS_FN u32 first_entry(u32 lr, u32 lo) { return (1u << lr) - (8u << lo); }
 
-// Multiplies the thread's elements of window lo by w^(bitrev(i)·l), l the row bits below the window. The elements
-// are in shared memory and the loop is rolled, two products at a time: unrolled in registers it would not fit.
-PS_FN void twiddle_window(u32 t, const NttPass& p, const Quad* inner, const Place& a, const Tile& s, u32 lo) {
-    const u32 l = a.r & ((1u << lo) - 1), r = first_row(a, lo);
-    {
-        const Fr x = s.get(t, p, a, r | 1u << lo);
-        s.set(t, p, a, r | 1u << lo, fr_mul_prepared(x, inner_twiddle(inner, p.lr, inner_entry(p.lr, lo, 4, l))));
+// Multiplies the thread's elements of window lo by w^(bitrev(i)·l). The elements are in shared memory and the loop is
+// rolled, two products at a time, which keep the multiplier busy: unrolled in registers it would not fit.
+PS_FN void twiddle_window(u32 t, const NttPass& p, const Quad* inner, const Place& a, const Tile& s, u32 lo, u32 width) {
+    const u32 r = first_row(a, lo), below = 3 - width, mask = (1u << below) - 1;
+    const auto twiddle = [&](u32 i) {
+        const u32 k = reverse_bits(i >> below, width), l = (i & mask) << lo | (a.r & ((1u << lo) - 1));
+        return inner_twiddle(inner, p.lr, first_entry(p.lr, lo) + ((k - 1) << (lo + below) | l));
+    };
+    u32 i = 8u >> width;
+    if (i == 1) {
+        s.set(t, p, a, r | 1u << lo, fr_mul_prepared(s.get(t, p, a, r | 1u << lo), twiddle(1)));
+        i = 2;
     }
     PS_ROLLED
-    for (u32 i = 2; i < 8; i += 2) {
-        const u32 ra = r | i << lo, rb = r | (i + 1) << lo;
-        const Fr x = s.get(t, p, a, ra), y = s.get(t, p, a, rb);
-        const u32 ea = inner_entry(p.lr, lo, reverse_bits(i, 3), l),
-                  eb = inner_entry(p.lr, lo, reverse_bits(i + 1, 3), l);
-        s.set(t, p, a, ra, fr_mul_prepared(x, inner_twiddle(inner, p.lr, ea)));
-        s.set(t, p, a, rb, fr_mul_prepared(y, inner_twiddle(inner, p.lr, eb)));
-    }
-}
-// The same for the step over the top b bits; the thread's window is lr - 3.
-PS_FN void twiddle_top(u32 t, const NttPass& p, const Quad* inner, const Place& a, const Tile& s, u32 b) {
-    const u32 lo = p.lr - 3, r = first_row(a, lo), below = p.lr - b, mask = (1u << (3 - b)) - 1;
-    PS_ROLLED
-    for (u32 i = 8u >> b; i < 8; i++) {
-        const u32 k = reverse_bits(i >> (3 - b), b), l = (i & mask) << lo | (a.r & ((1u << lo) - 1));
-        const Fr x = s.get(t, p, a, r | i << lo);
-        s.set(t, p, a, r | i << lo, fr_mul_prepared(x, inner_twiddle(inner, p.lr, (k - 1) << below | l)));
+    for (; i < 8; i += 2) {
+        const u32 row_x = r | i << lo, row_y = r | (i + 1) << lo;
+        const Fr x = s.get(t, p, a, row_x), y = s.get(t, p, a, row_y);
+        s.set(t, p, a, row_x, fr_mul_prepared(x, twiddle(i)));
+        s.set(t, p, a, row_y, fr_mul_prepared(y, twiddle(i + 1)));
     }
 }
 
-template <bool INVERSE> PS_FN void dft_frequency(Eight& e, bool flip) {
-    fr_dft8<INVERSE>(e.x[0], e.x[1], e.x[2], e.x[3], e.x[4], e.x[5], e.x[6], e.x[7], flip);
-}
-// Bit-reversed order in, natural order out.
-template <bool INVERSE> PS_FN void dft_time(Eight& e, bool flip) {
-    fr_dft8<INVERSE>(e.x[0], e.x[4], e.x[2], e.x[6], e.x[1], e.x[5], e.x[3], e.x[7], flip);
-}
-// 2- or 4-point transforms over the top b bits of the window.
-template <bool INVERSE, bool TIME> PS_FN void dft_top(Eight& e, u32 b) {
-    if (b == 1) {
+// Transforms over the top `width` bits of a window: natural order in and bit-reversed order out, or (time) the other way.
+template <bool INVERSE, bool TIME> PS_FN void dft(Eight& e, u32 width, bool flip) {
+    Fr* x = e.x;
+    if (width == 3) {
+        if (TIME)
+            fr_dft8<INVERSE>(x[0], x[4], x[2], x[6], x[1], x[5], x[3], x[7], flip);
+        else
+            fr_dft8<INVERSE>(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], flip);
+    } else if (width == 2) {
         PS_UNROLL
-        for (int i = 0; i < 4; i++) fr_dft2(e.x[i], e.x[i + 4]);
+        for (int i = 0; i < 2; i++) fr_dft4<INVERSE>(x[i], x[i + (TIME ? 4 : 2)], x[i + (TIME ? 2 : 4)], x[i + 6]);
     } else {
         PS_UNROLL
-        for (int i = 0; i < 2; i++) {
-            Fr& second = TIME ? e.x[i + 4] : e.x[i + 2];
-            Fr& third = TIME ? e.x[i + 2] : e.x[i + 4];
-            fr_dft4<INVERSE>(e.x[i], second, third, e.x[i + 6]);
-        }
+        for (int i = 0; i < 4; i++) fr_dft2(x[i], x[i + 4]);
     }
 }
 
@@ -261,14 +250,17 @@ PS_FN void load_window(const NttPass& p, const Place& a, const Fr* in, Eight& e)
     PS_UNROLL
     for (u32 i = 0; i < 8; i++) e.x[i] = load(in, address(p, a, r | i << lo));
 }
-// a·b - c in the same place, by way of shared memory. The inputs are canonical.
+// a·b - c in the same place, or a - c without b, by way of shared memory. The inputs are canonical.
 PS_FN void load_quotient(u32 t, const NttPass& p, const Place& a, const Tile& s, Eight& e) {
     const u32 lo = p.lr - 3, r = first_row(a, lo);
     PS_ROLLED
-    for (u32 i = 0; i < 8; i++) {
-        const u32 row = r | i << lo;
-        const u64 at = address(p, a, row);
-        s.set(t, p, a, row, fr_sub(fr_mul(load(p.in[0], at), load(p.in[1], at)), load(p.in[2], at)));
+    for (u32 i = 0; i < 8; i += 2) {
+        const u32 row_x = r | i << lo, row_y = r | (i + 1) << lo;
+        const u64 at_x = address(p, a, row_x), at_y = address(p, a, row_y);
+        Fr x = load(p.in[0], at_x), y = load(p.in[0], at_y);
+        if (p.in[1] != nullptr) x = fr_mul(x, load(p.in[1], at_x)), y = fr_mul(y, load(p.in[1], at_y));
+        s.set(t, p, a, row_x, fr_sub(x, load(p.in[2], at_x)));
+        s.set(t, p, a, row_y, fr_sub(y, load(p.in[2], at_y)));
     }
     get_window(t, p, a, s, e, lo);
 }
@@ -280,34 +272,31 @@ PS_FN void store_row(const NttPass& p, const Place& a, Fr* out, u32 row, const F
     }
     store(out, at, p.canonical ? fr_canonical(x) : x);
 }
+PS_FN void store_window(const NttPass& p, const Place& a, const Eight& e, Fr* out, u32 lo) {
+    const u32 r = first_row(a, lo);
+    PS_UNROLL
+    for (u32 i = 0; i < 8; i++) store_row(p, a, out, r | i << lo, e.x[i]);
+}
+
+// The bits that the step on window lo transforms over: what is left for the topmost one.
+PS_FN u32 width_of(const NttPass& p, u32 lo) { return lo + 3 == p.lr && p.lr % 3 != 0 ? p.lr % 3 : 3; }
 
 // The rows of the tile by decimation in frequency: window lr - 3 in registers on entry, window 0 on return.
 template <bool INVERSE>
 PS_FN void rows_frequency(const Block& blk, PerThread<Eight>& e, const NttPass& p, const Quad* inner, const Tile& s) {
-    const u32 b = p.lr % 3;
-    u32 lo = p.lr - 3;
-    if (b != 0) {
-        blk.each([&](u32 t) {
-            const Place a = place_of(p, t, blk.index());
-            dft_top<INVERSE, false>(e[t], b);
-            put_window(t, p, a, s, e[t], lo);
-            twiddle_top(t, p, inner, a, s, b);
-        });
-        blk.sync();
-        lo -= b;
-        blk.each([&](u32 t) { get_window(t, p, place_of(p, t, blk.index()), s, e[t], lo); });
-    }
+    u32 lo = p.lr - 3, width = width_of(p, lo);
     PS_ROLLED
     for (;;) {
-        blk.each([&](u32 t) { dft_frequency<INVERSE>(e[t], p.flip); });
+        blk.each([&](u32 t) { dft<INVERSE, false>(e[t], width, p.flip); });
         if (lo == 0) break;
         blk.each([&](u32 t) {
             const Place a = place_of(p, t, blk.index());
             put_window(t, p, a, s, e[t], lo);
-            twiddle_window(t, p, inner, a, s, lo);
+            twiddle_window(t, p, inner, a, s, lo, width);
         });
         blk.sync();
-        lo -= 3;
+        lo -= width;
+        width = 3;
         blk.each([&](u32 t) { get_window(t, p, place_of(p, t, blk.index()), s, e[t], lo); });
     }
 }
@@ -316,30 +305,21 @@ PS_FN void rows_frequency(const Block& blk, PerThread<Eight>& e, const NttPass& 
 // return.
 template <bool INVERSE>
 PS_FN void rows_time(const Block& blk, PerThread<Eight>& e, const NttPass& p, const Quad* inner, const Tile& s) {
-    const u32 b = p.lr % 3;
     u32 lo = 0;
     PS_ROLLED
     for (;;) {
         blk.each([&](u32 t) {
             const Place a = place_of(p, t, blk.index());
-            if (lo != 0) twiddle_window(t, p, inner, a, s, lo);
+            if (lo != 0) twiddle_window(t, p, inner, a, s, lo, width_of(p, lo));
             get_window(t, p, a, s, e[t], lo);
-            dft_time<INVERSE>(e[t], p.flip);
+            dft<INVERSE, true>(e[t], width_of(p, lo), p.flip);
         });
-        if (lo + 3 + b == p.lr) break;
+        if (lo + 3 == p.lr) break;
+        PS_FORGET(lo);
         blk.each([&](u32 t) { put_window(t, p, place_of(p, t, blk.index()), s, e[t], lo); });
         blk.sync();
-        lo += 3;
-    }
-    if (b != 0) {
-        blk.each([&](u32 t) { put_window(t, p, place_of(p, t, blk.index()), s, e[t], lo); });
-        blk.sync();
-        blk.each([&](u32 t) {
-            const Place a = place_of(p, t, blk.index());
-            twiddle_top(t, p, inner, a, s, b);
-            get_window(t, p, a, s, e[t], p.lr - 3);
-            dft_top<INVERSE, true>(e[t], b);
-        });
+        // The last window overlaps the one before when fewer than three bits are left.
+        lo = lo + 6 < p.lr ? lo + 3 : p.lr - 3;
     }
 }
 
@@ -359,6 +339,7 @@ template <bool INVERSE, bool QUOTIENT> PS_FN void pass_frequency(const Block& bl
     blk.each([&](u32 t) {
         const Place a = place_of(p, t, blk.index());
         put_window(t, p, a, s, e[t], 0);
+        if (regroup && p.form == FACTORS_NONE) return;
         through_factors(t, p, a, s, 0, [&](const Fr& x, u32 row) {
             if (regroup)
                 s.set(t, p, a, row, x);
@@ -394,10 +375,7 @@ template <bool INVERSE> PS_FN void pass_time(const Block& blk, const NttPass& p)
         });
     rows_time<INVERSE>(blk, e, p, p.inner, s);
     blk.each([&](u32 t) {
-        const Place a = place_of(p, t, blk.index());
-        const u32 top = p.lr - 3, r = first_row(a, top);
-        PS_UNROLL
-        for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << top, e[t].x[i]);
+        store_window(p, place_of(p, t, blk.index()), e[t], p.out[blk.row()], p.lr - 3);
     });
 }
 
@@ -415,9 +393,6 @@ PS_FN void pass_middle(const Block& blk, const NttPass& p) {
     });
     rows_time<false>(blk, e, p, p.inner_next, s);
     blk.each([&](u32 t) {
-        const Place a = place_of(p, t, blk.index());
-        const u32 top = p.lr - 3, r = first_row(a, top);
-        PS_UNROLL
-        for (u32 i = 0; i < 8; i++) store_row(p, a, p.out[blk.row()], r | i << top, e[t].x[i]);
+        store_window(p, place_of(p, t, blk.index()), e[t], p.out[blk.row()], p.lr - 3);
     });
 }

@@ -24,6 +24,8 @@ using u64 = unsigned long long;
 #define PS_UNROLL_BY(n) PS_PRAGMA(unroll n)
 #define PS_PRAGMA(text) _Pragma(#text)
 #define PS_CHECK(condition) ((void)0)
+// From here on the compiler knows nothing of `v`: it derives addresses from it anew, where keeping them would take registers.
+#define PS_FORGET(v) asm volatile("" : "+r"(v))
 // A structure passed to a kernel by value and read in place, without a copy on the stack.
 #define PS_PARAMETER const __grid_constant__
 // Field elements are loaded 16 bytes at a time; device memory is aligned well beyond that, host memory need not be.
@@ -36,6 +38,7 @@ using u64 = unsigned long long;
 #define PS_UNROLL
 #define PS_ROLLED
 #define PS_UNROLL_BY(n)
+#define PS_FORGET(v) ((void)0)
 #define PS_PARAMETER const
 #define PS_ALIGNED
 // An invariant of the arithmetic: checked in every host build, free on the device.

@@ -6,14 +6,15 @@
 
 mod columns;
 mod pointwise;
+mod tables;
 
 pub use columns::{Columns, Combine};
 pub use pointwise::{
     combine_product, combine_sub_scale, powers, quotient_pointwise, reverse_in_place, scale,
 };
+pub use tables::Tables;
 
-use crate::{Args, Argument, Launch, launch::Cursor};
-use pointwise::{elementwise, quotient};
+use crate::{Args, Argument, Launch};
 
 /// An element of Fr: 8 little-endian limbs, Montgomery form, as in blst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,14 +76,15 @@ struct Pass {
 // SAFETY: `repr(C)`, the layout of `NttPass`.
 unsafe impl Argument for Pass {}
 
-/// How the factors between passes are kept: memory against speed.
+/// How the factors of a pass are kept: memory against speed. The first pass has one for each of n values, the one after
+/// a pass of b bits one for each of n / 2^b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// 32 bytes a value.
+    /// 32 bytes a factor; 112 wide multiplications a value.
     One,
-    /// 64 bytes a value, in two prepared parts: the fastest.
+    /// 64 bytes a factor, in two prepared parts; 94: the fastest.
     Split,
-    /// Two tables of about the square root of that, 128 bytes an entry, and a product more a value.
+    /// Two tables of about the square root of the factors, 128 bytes an entry; 164, and 82 more with a shift or a scale.
     Levels,
 }
 
@@ -219,7 +221,7 @@ impl Plan {
         for (to, from) in pass.output.iter_mut().zip(io.output) {
             *to = *from;
         }
-        tables.factors[i].fill(&mut pass);
+        tables.fill(i, &mut pass);
         let rows = u32::try_from(io.output.len()).unwrap_or(1);
         Launch {
             kernel,
@@ -281,23 +283,29 @@ impl Plan {
         launches
     }
 
-    /// From a, b and c on the coset, natural order, to the coefficients of the quotient in bit-reversed order:
-    /// the inverse transform of a·b − c. `inverse` has the shift 1/g and the scale 1/(n·z), z the vanishing
-    /// polynomial on the coset. `h` may be a.
+    /// From values on the coset to the coefficients of the quotient in the place of a, natural order in and out: the
+    /// inverse transform of a·b − c, or of a − c without b. `inverse` has the shift 1/g and the scale 1/(n·z), z the
+    /// vanishing polynomial on the coset. The passes work in c, so that the last one can leave natural order.
     #[must_use]
-    pub fn quotient(&self, inverse: &Tables, abc: [FrPtr; 3], h: FrPtr) -> Vec<Launch> {
+    pub fn quotient(&self, inverse: &Tables, a: FrPtr, b: Option<FrPtr>, c: FrPtr) -> Vec<Launch> {
         if self.passes.is_empty() {
-            let [a, b, c] = abc.map(<*mut Fr>::cast_const);
-            let mut launches = vec![quotient(h, [a, b, c], Fr::ONE, 1 << self.lg)];
-            launches.extend(self.transform(Order::NaturalToReversed, inverse, &[h], &[h]));
+            let n = 1 << self.lg;
+            let mut launches = match b {
+                Some(b) => vec![quotient_pointwise(a, b.cast_const(), c.cast_const(), Fr::ONE, n)],
+                None => vec![combine_sub_scale(a, c.cast_const(), Fr::ONE, n)],
+            };
+            launches.extend(self.transform(Order::Natural, inverse, &[a], &[a]));
             return launches;
         }
+        let abc = [a, b.unwrap_or(std::ptr::null_mut()), c];
         let m = self.passes.len();
         (0..m)
             .map(|i| {
-                let kernel = if i == 0 { "ntt_dif_inverse_quotient" } else { "ntt_dif_inverse" };
-                let io = Io { input: if i == 0 { &abc } else { &[h] }, output: &[h], natural: false };
-                self.pass(i, kernel, &io, inverse, None, i + 1 == m)
+                let (first, last) = (i == 0, i + 1 == m);
+                let kernel = if first { "ntt_dif_inverse_quotient" } else { "ntt_dif_inverse" };
+                let input: &[FrPtr] = if first { &abc } else { &[c] };
+                let io = Io { input, output: &[if last { a } else { c }], natural: last };
+                self.pass(i, kernel, &io, inverse, None, last)
             })
             .collect()
     }
@@ -308,138 +316,4 @@ struct Io<'a> {
     input: &'a [FrPtr],
     output: &'a [FrPtr],
     natural: bool,
-}
-
-/// The factors of a pass.
-#[derive(Debug, Clone, Copy)]
-enum Factors {
-    None,
-    One(*mut Fr),
-    Split(*mut Fr),
-    Levels { low: *mut Fr, high: *mut Fr, low_bits: u32, shift: *mut Fr },
-}
-
-impl Factors {
-    fn fill(self, pass: &mut Pass) {
-        match self {
-            Self::None => {}
-            Self::One(p) => (pass.form, pass.factors) = (1, p),
-            Self::Split(p) => (pass.form, pass.factors) = (2, p),
-            Self::Levels { low, high, low_bits, shift } => {
-                (pass.form, pass.low, pass.high, pass.low_bits, pass.shift) = (3, low, high, low_bits, shift);
-            }
-        }
-    }
-}
-
-/// The tables of one flavour of a plan, laid out in one block of memory.
-#[derive(Debug, Clone)]
-pub struct Tables {
-    flavour: Flavour,
-    base: *mut Fr,
-    powers: *mut Fr,
-    inner: Vec<(u32, *mut Fr)>,
-    factors: Vec<Factors>,
-    launches: Vec<Launch>,
-}
-
-impl Tables {
-    /// The bytes that [`Tables::new`] needs at its base, a multiple of 32.
-    #[must_use]
-    pub fn bytes(plan: &Plan, flavour: &Flavour, form: Form) -> u64 {
-        Self::build(plan, *flavour, form, std::ptr::null_mut()).1
-    }
-
-    /// Tables at `base`, which must be aligned to 32 bytes. They are filled by [`Tables::launches`].
-    #[must_use]
-    pub fn new(plan: &Plan, flavour: &Flavour, form: Form, base: FrPtr) -> Self {
-        Self::build(plan, *flavour, form, base).0
-    }
-
-    /// The launches that fill the tables, in order.
-    #[must_use]
-    pub fn launches(&self) -> &[Launch] {
-        &self.launches
-    }
-
-    /// Where the tables lie.
-    #[must_use]
-    pub const fn base(&self) -> FrPtr {
-        self.base
-    }
-
-    fn inner(&self, lr: u32) -> *const Fr {
-        self.inner.iter().find(|(bits, _)| *bits == lr).map_or(std::ptr::null(), |(_, p)| p.cast_const())
-    }
-
-    fn tiny(&self, lg: u32, order: Order, input: FrPtr, output: FrPtr) -> Launch {
-        let time = order == Order::ReversedToNatural;
-        let args = Args::new().with(output).with(input.cast_const()).with(self.powers.cast_const());
-        let args = args.with(self.flavour.scale.unwrap_or(Fr::ONE)).with(lg).with(u32::from(!time));
-        let args = args.with(u32::from(time)).with(u32::from(order == Order::NaturalToReversed));
-        Launch { kernel: "ntt_tiny", grid: (1, 1), block: 32, shared_bytes: 0, args }
-    }
-
-    fn build(plan: &Plan, flavour: Flavour, form: Form, base: *mut Fr) -> (Self, u64) {
-        let mut cursor = Cursor::new(base.cast());
-        let powers: *mut Fr = cursor.take(64 * FR_BYTES);
-        let shift = flavour.shift.unwrap_or(Fr::ONE);
-        let mut launches = vec![pointwise::powers(powers, flavour.root, shift)];
-        let mut inner: Vec<(u32, *mut Fr)> = Vec::new();
-        for &lr in &plan.passes {
-            if inner.iter().all(|(bits, _)| *bits != lr) {
-                let at: *mut Fr = cursor.take((FR_BYTES * 4) << lr);
-                inner.push((lr, at));
-                let args = Args::new().with(at).with(powers.cast_const()).with(plan.lg).with(lr);
-                launches.push(elementwise("ntt_inner", 1 << lr, args));
-            }
-        }
-        let mut factors = Vec::new();
-        for (i, &lr) in plan.passes.iter().enumerate() {
-            let (sh, digit) = (plan.stride_log(i), plan.digit(i));
-            let scale = if i == 0 { flavour.scale } else { None };
-            let shifted = flavour.shift.is_some() || scale.is_some();
-            let scale = scale.unwrap_or(Fr::ONE);
-            if sh == 0 && !shifted {
-                factors.push(Factors::None);
-                continue;
-            }
-            let n = 1u64 << (lr + sh);
-            match form {
-                Form::One | Form::Split => {
-                    let parts = if form == Form::One { 1u32 } else { 2 };
-                    let at: *mut Fr = cursor.take(FR_BYTES * n * u64::from(parts));
-                    let args =
-                        Args::new().with(at).with(powers.cast_const()).with(scale).with(plan.lg).with(lr);
-                    launches.push(elementwise("ntt_factors", n, args.with(sh).with(digit).with(parts)));
-                    factors.push(if parts == 1 { Factors::One(at) } else { Factors::Split(at) });
-                }
-                Form::Levels => {
-                    let mut level = |bits: u32, squarings: *mut Fr, skip: u32, scale: Fr| {
-                        let at: *mut Fr = cursor.take((FR_BYTES * 4) << bits);
-                        let args = Args::new().with(at).with(squarings.cast_const()).with(scale).with(skip);
-                        launches.push(elementwise("ntt_level", 1 << bits, args.with(1u32 << bits)));
-                        at
-                    };
-                    // w of order 2^(lr + sh) is the root to the power 2^digit.
-                    let low_bits = (lr + sh).div_ceil(2);
-                    let (low, high) = if sh == 0 {
-                        (std::ptr::null_mut(), std::ptr::null_mut())
-                    } else {
-                        (
-                            level(low_bits, powers, digit, Fr::ONE),
-                            level(lr + sh - low_bits, powers, digit + low_bits, Fr::ONE),
-                        )
-                    };
-                    let shift = if shifted {
-                        level(lr, powers.wrapping_add(32), digit, scale)
-                    } else {
-                        std::ptr::null_mut()
-                    };
-                    factors.push(Factors::Levels { low, high, low_bits, shift });
-                }
-            }
-        }
-        (Self { flavour, base, powers, inner, factors, launches }, cursor.used())
-    }
 }

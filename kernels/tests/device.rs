@@ -132,8 +132,9 @@ fn flavour(lg: u32, inverse: bool, shift: Option<Scalar>) -> Flavour {
     }
 }
 fn tables(m: &mut dyn Machine, plan: &Plan, flavour: Flavour, form: Form) -> Tables {
-    let at = m.alloc(Tables::bytes(plan, &flavour, form) as usize);
-    let tables = Tables::new(plan, &flavour, form, at.cast());
+    let forms = vec![form; plan.passes().len()];
+    let bytes = Tables::new(plan, &flavour, &forms, None, std::ptr::null_mut()).bytes();
+    let tables = Tables::new(plan, &flavour, &forms, None, m.alloc(bytes as usize).cast());
     m.run(tables.launches());
     tables
 }
@@ -165,7 +166,7 @@ fn device_transforms_equal_the_host() {
                 .map(|k| place(m, &x[..].iter().cycle().skip(k).take(n).copied().collect::<Vec<_>>()).cast())
                 .collect();
             m.run(&plan.to_coset(&onto, &forward, &p));
-            m.run(&plan.quotient(&back, [p[0], p[1], p[2]], p[0]));
+            m.run(&plan.quotient(&back, p[0], Some(p[1]), p[2]));
             m.read(p[0].cast(), 32 * n)
         });
     }

@@ -47,7 +47,12 @@ fn check(plan: &Plan, case: Case, seed: u64, polynomials: usize) {
         shift: case.shifted.then(|| to_fr(f)),
         scale: case.inverse.then(|| to_fr(n_inverse)),
     };
-    let filled = fill(plan, flavour, case.form, case.threads);
+    // Other forms for other passes, and on odd seeds beside tables that have what depends on the root alone.
+    let forms: Vec<Form> =
+        FORMS.into_iter().cycle().skip(case.form as usize).take(plan.passes().len()).collect();
+    let plain = Flavour { shift: None, scale: None, ..flavour };
+    let other = (seed % 2 == 1).then(|| fill(plan, plain, Form::Levels, case.threads));
+    let filled = fill_beside(plan, flavour, &forms, other.as_ref(), case.threads);
     let x: Vec<Vec<Scalar>> = (0..polynomials as u64)
         .map(|p| (0..n as u64).map(|i| random_scalar(seed ^ p << 40 ^ i)).collect())
         .collect();
@@ -177,7 +182,10 @@ fn plans_cover_every_size() {
 fn tables_have_the_stated_sizes() {
     let plan = Plan::new(27, Generator::Seven);
     let flavour = Flavour { root: Fr::ONE, inverse: false, shift: None, scale: None };
-    let bytes = |form| Tables::bytes(&plan, &flavour, form);
+    let bytes_of = |flavour: &Flavour, form, other: Option<&Tables>| {
+        Tables::new(&plan, flavour, &[form; 3], other, std::ptr::null_mut()).bytes()
+    };
+    let bytes = |form| bytes_of(&flavour, form, None);
     let n = 1u64 << 27;
     // The first pass has a factor for every value, the second one for every 2^9.
     assert!((64 * n..64 * n + n / 4).contains(&bytes(Form::Split)), "{}", bytes(Form::Split));
@@ -185,7 +193,10 @@ fn tables_have_the_stated_sizes() {
     assert!(bytes(Form::Levels) < 4 << 20, "{}", bytes(Form::Levels));
     // A shift adds a table to the last pass, no more than a tile's rows.
     let shifted = Flavour { shift: Some(Fr::ONE), scale: Some(Fr::ONE), ..flavour };
-    assert!(Tables::bytes(&plan, &shifted, Form::Levels) < 5 << 20);
+    assert!(bytes_of(&shifted, Form::Levels, None) < 5 << 20);
+    // What depends on the root is there once.
+    let other = Tables::new(&plan, &flavour, &[Form::Levels; 3], None, std::ptr::null_mut());
+    assert!(bytes_of(&shifted, Form::Levels, Some(&other)) < 1 << 18);
 }
 
 /// Inputs at the edges of the field: zeros, ones, r − 1 everywhere, one value alone.
@@ -222,7 +233,7 @@ fn m6_structured_values() {
 /// coefficients satisfy A·B − C = H·(X^n − 1) at a random point.
 #[test]
 fn m6_quotient() {
-    let splits: [&[u32]; 6] = [&[], &[3], &[7], &[4, 3], &[5, 5], &[3, 4, 3]];
+    let splits: [&[u32]; 8] = [&[], &[], &[3], &[7], &[4, 3], &[5, 5], &[3, 4, 3], &[4, 3, 5]];
     for (i, split) in splits.into_iter().enumerate() {
         for generator in GENERATORS {
             let plan = if split.is_empty() {
@@ -253,9 +264,13 @@ fn m6_quotient() {
                 [&a, &b, &c].iter().map(|x| x.iter().map(|&s| to_fr(s)).collect()).collect();
             let p: Vec<*mut Fr> = v.iter_mut().map(Vec::as_mut_ptr).collect();
             run(&plan.to_coset(&onto.tables, &forward.tables, &p), threads);
-            run(&plan.quotient(&back.tables, [p[0], p[1], p[2]], p[0]), threads);
-            let reversed_h = values(&v[0]);
-            let h: Vec<Scalar> = (0..n).map(|k| reversed_h[reversed(k, lg)]).collect();
+            // With the product made before there is no b.
+            let with_b = i % 2 == 0;
+            if !with_b {
+                run(&[combine_product(p[0], p[1], n as u64)], threads);
+            }
+            run(&plan.quotient(&back.tables, p[0], with_b.then_some(p[1]), p[2]), threads);
+            let h = values(&v[0]);
             assert_eq!(h[n - 1], Scalar::ZERO);
 
             // A polynomial's value off the domain, from its values on it (Lagrange).

@@ -51,6 +51,19 @@ pub enum Step<B> {
         /// Applied last.
         scale: Scalar,
     },
+    /// `a :=` the coefficients of the polynomial whose values on the coset are `(a b - c) scale`, natural order in and out.
+    QuotientCoefficients {
+        /// Overwritten.
+        a: B,
+        /// Read; 1 everywhere where there is none.
+        b: Option<B>,
+        /// Read, then anything; 0 everywhere where there is none.
+        c: Option<B>,
+        /// The coset; not zero.
+        shift: Scalar,
+        /// Applied to the difference.
+        scale: Scalar,
+    },
     /// [`host::combine`].
     Combine {
         /// Overwritten.
@@ -106,6 +119,10 @@ impl<B> Step<B> {
             Self::Transform { values, transform } => Step::Transform { values: f(values), transform },
             Self::CosetEvaluations { values, shift } => Step::CosetEvaluations { values: f(values), shift },
             Self::Quotient { a, b, c, scale } => Step::Quotient { a: f(a), b: f(b), c: f(c), scale },
+            Self::QuotientCoefficients { a, b, c, shift, scale } => {
+                let (a, b, c) = (f(a), b.map(&mut f), c.map(&mut f));
+                Step::QuotientCoefficients { a, b, c, shift, scale }
+            }
             Self::Combine { a, other, how } => Step::Combine { a: f(a), other: f(other), how },
             Self::FirstColumns { slot, chunk, shift } => Step::FirstColumns { slot: f(slot), chunk, shift },
             Self::Row { slot, shift } => Step::Row { slot: f(slot), shift },
@@ -124,6 +141,9 @@ impl<B> Step<B> {
             Self::Tables => 0,
             Self::Transform { .. } | Self::CosetEvaluations { .. } => n,
             Self::Quotient { .. } => 3 * n,
+            Self::QuotientCoefficients { b, c, .. } => {
+                n * (1 + usize::from(b.is_some()) + usize::from(c.is_some()))
+            }
             Self::Combine { .. } => 2 * n,
             Self::FirstColumns { .. } | Self::Row { .. } | Self::LastColumns { .. } => m,
             Self::CombineColumns { .. } => 2 * m,
@@ -148,6 +168,10 @@ impl<B> Step<B> {
                 Cost::kernels([levels, Units { kind: "pointwise", count: m }], Bytes::ZERO)
             }
             Self::Quotient { .. } | Self::Combine { .. } => Cost::kernel("pointwise", n),
+            Self::QuotientCoefficients { .. } => {
+                let back = Units { kind: "ntt", count: butterflies(n) };
+                Cost::kernels([Units { kind: "pointwise", count: n }, back], Bytes::ZERO)
+            }
             Self::CombineColumns { .. } => Cost::kernel("pointwise", m),
         }
     }
@@ -160,13 +184,15 @@ fn butterflies(n: u64) -> u64 {
 
 /// A step as a device is asked for it.
 #[derive(Debug)]
-pub struct Work<'p, B> {
+pub struct Work<'p, B, L> {
     /// What the recorded span is called.
     pub name: Cow<'static, str>,
     /// Sizes and tables.
     pub plan: &'p Plan,
     /// Block of [`Ntt::table_bytes`] bytes.
     pub tables: B,
+    /// What [`Ntt::layout`] said of these tables.
+    pub layout: &'p L,
     /// What to do.
     pub step: Step<B>,
 }
@@ -177,6 +203,15 @@ pub struct Work<'p, B> {
 /// Callers rely on [`Ntt::enqueue`]: when it returned `Ok` and its work did not fail, the blocks of the step
 /// hold valid scalars and [`Step::Tables`] has written all of the tables.
 pub unsafe trait Ntt: Transfer {
+    /// What a device works out once for all steps on the same tables.
+    type Layout: Send;
+
+    /// The layout of the tables of `plan` in a block of [`Ntt::table_bytes`] bytes, which stays where it is.
+    ///
+    /// # Errors
+    /// [`Error::Device`] where the device cannot run the plan's steps.
+    fn layout(&self, plan: &Plan, tables: &Self::Block) -> Result<Self::Layout, Error>;
+
     /// Bytes of the tables that the steps of a plan need on this device: a multiple of eight.
     fn table_bytes(&self, plan: &Plan) -> Bytes;
 
@@ -204,11 +239,21 @@ pub unsafe trait Ntt: Transfer {
     ///
     /// # Errors
     /// [`Error::Device`] when nothing was enqueued; [`Error::Poisoned`].
-    unsafe fn enqueue(&self, queue: &Self::Queue, work: Work<'_, &Self::Block>) -> Result<(), Error>;
+    unsafe fn enqueue(
+        &self,
+        queue: &Self::Queue,
+        work: Work<'_, &Self::Block, Self::Layout>,
+    ) -> Result<(), Error>;
 }
 
 // SAFETY: `perform` writes canonical scalars to every value that its step owns, or fails its queue.
 unsafe impl Ntt for Host {
+    type Layout = ();
+
+    fn layout(&self, _: &Plan, _: &HostBlock) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The tables of [`crate::host`], which lie in the device's memory like any other data. What a
     /// call works out for its coset (a row of factors, at most 2^11) is an argument, not memory of the
     /// device, and neither are the tiles, which stand for a card's shared memory.
@@ -216,7 +261,7 @@ unsafe impl Ntt for Host {
         table_bytes(plan)
     }
 
-    unsafe fn enqueue(&self, queue: &HostQueue, work: Work<'_, &Self::Block>) -> Result<(), Error> {
+    unsafe fn enqueue(&self, queue: &HostQueue, work: Work<'_, &HostBlock, ()>) -> Result<(), Error> {
         // SAFETY: the same contract.
         unsafe { perform(self, queue, work) }
     }
@@ -224,6 +269,12 @@ unsafe impl Ntt for Host {
 
 // SAFETY: as for the host.
 unsafe impl Ntt for Sim {
+    type Layout = ();
+
+    fn layout(&self, _: &Plan, _: &HostBlock) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn table_bytes(&self, plan: &Plan) -> Bytes {
         table_bytes(plan)
     }
@@ -233,7 +284,7 @@ unsafe impl Ntt for Sim {
         plan.card_tables(self.scale())
     }
 
-    unsafe fn enqueue(&self, queue: &SimQueue, work: Work<'_, &Self::Block>) -> Result<(), Error> {
+    unsafe fn enqueue(&self, queue: &SimQueue, work: Work<'_, &HostBlock, ()>) -> Result<(), Error> {
         // SAFETY: the same contract.
         unsafe { perform(self, queue, work) }
     }
@@ -251,9 +302,9 @@ fn table_bytes(plan: &Plan) -> Bytes {
 unsafe fn perform<D: Cpu + Ntt>(
     device: &D,
     queue: &D::Queue,
-    work: Work<'_, &HostBlock>,
+    work: Work<'_, &HostBlock, ()>,
 ) -> Result<(), Error> {
-    let Work { name, plan, tables, step } = work;
+    let Work { name, plan, tables, step, .. } = work;
     let cost = step.cost(plan, device.scale(), device.table_charge(plan));
     let work = prestage_vram::Work::launch(name, step.bytes(plan) * device.scale());
     let tables = tables.as_ptr::<Line>();
@@ -307,6 +358,11 @@ unsafe fn run<V: Lanes>(plan: &Plan, tables: HostPtr<Line>, step: Step<HostPtr<S
         }
         Step::Quotient { a, b, c, scale } => {
             passes::pointwise(whole(a), Some(whole(b)), Some(whole(c)), scale);
+        }
+        Step::QuotientCoefficients { a, b, c, shift, scale } => {
+            let (b, c) = (b.map(whole), c.map(whole));
+            passes::pointwise(whole(a), b.as_deref(), c.as_deref(), scale);
+            host::run(&of(Part::Whole, Direction::Inverse)?, whole(a), &Transform::inverse().on_coset(shift));
         }
         Step::Combine { a, other, how } => combine(whole(a), whole(other), how),
         Step::FirstColumns { slot: s, chunk, shift } => {

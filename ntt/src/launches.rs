@@ -1,7 +1,7 @@
 //! Each step as launches of `prestage_kernels::ntt`, which a card runs, or the host build of the same kernels.
 //!
-//! Tables lie in one block: for each size a set of four flavours, with the plan's coset folded in, then the squarings that
-//! steps on other cosets and the columns of chunks work with.
+//! Tables lie in one block: the squarings that steps on other cosets and the columns of chunks work with, then for each size
+//! a set of tables, with the plan's coset folded in.
 
 use blstrs::Scalar;
 use ff::Field;
@@ -16,8 +16,6 @@ use crate::domain::power_of_half;
 use crate::host::Combine;
 use crate::{Direction, Domain, Order, Plan, Step, Transform};
 
-/// Up to this much memory the factors between passes are kept in their faster forms.
-const ROOMY: u64 = 32 << 20;
 /// Squarings of a root and of a shift.
 const POWERS: usize = 64;
 
@@ -41,56 +39,119 @@ fn fr(scalar: Scalar) -> Fr {
 }
 
 /// Tables of one size.
+#[derive(Debug)]
 struct Set {
     passes: Passes,
-    /// Evaluations on the domain to coefficients, times the powers of the coset.
-    into_coset: Tables,
-    /// Coefficients to evaluations on the domain.
-    forward: Tables,
-    /// Evaluations on the coset to coefficients.
-    out_of_coset: Tables,
     /// Evaluations on the domain to coefficients.
     inverse: Tables,
+    /// Coefficients to evaluations on the domain.
+    forward: Tables,
+    /// With a coset: evaluations on the domain to coefficients, times the powers of the coset.
+    into_coset: Option<Tables>,
+    /// With a coset: evaluations on it to coefficients, divided by the vanishing polynomial there.
+    quotient: Option<Tables>,
+}
+
+/// What the tables of one size are for.
+#[derive(Clone, Copy)]
+struct Flavours {
+    inverse: Flavour,
+    forward: Flavour,
+    into_coset: Option<Flavour>,
+    quotient: Option<Flavour>,
+}
+
+impl Flavours {
+    /// Those of the subgroup of 2^log points, without the quotient.
+    fn new(log: u32, domain: &Domain, coset: Option<Scalar>) -> Self {
+        let skipped = domain.log_size() - log;
+        let root = |root: Scalar| (0..skipped).fold(root, |root, _| root.square());
+        let scale = Some(fr(power_of_half(log)));
+        let inverse = Flavour { root: fr(root(domain.root_inverse())), inverse: true, shift: None, scale };
+        let forward = Flavour { root: fr(root(domain.root())), inverse: false, shift: None, scale: None };
+        let into_coset = coset.map(|coset| Flavour { shift: Some(fr(coset)), ..inverse });
+        Self { inverse, forward, into_coset, quotient: None }
+    }
+
+    fn with_quotient(mut self, domain: &Domain, division: Division) -> Self {
+        let Division { shift, scale } = division;
+        // Not zero where steps run; see `Step`.
+        let back = shift.invert().unwrap_or(Scalar::ONE);
+        let scale = Some(fr(scale * domain.size_inverse()));
+        self.quotient = Some(Flavour { shift: Some(fr(back)), scale, ..self.inverse });
+        self
+    }
+}
+
+/// The division that tables are made for: by the vanishing polynomial, on the plan's coset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Division {
+    shift: Scalar,
+    scale: Scalar,
+}
+
+impl Division {
+    /// None for a coset that meets the domain.
+    fn new(domain: &Domain, shift: Scalar) -> Option<Self> {
+        let scale: Option<Scalar> = domain.vanishing(shift).invert().into();
+        Some(Self { shift, scale: scale? })
+    }
 }
 
 impl Set {
-    fn new(log: u32, domain: &Domain, generator: Generator, coset: Scalar, at: &mut Cursor) -> Self {
-        let passes = Passes::new(log, generator);
-        let skipped = domain.log_size() - log;
-        let root = |root: Scalar| (0..skipped).fold(root, |root, _| root.square());
-        let forward = Flavour { root: fr(root(domain.root())), inverse: false, shift: None, scale: None };
-        let inverse = |shift: Option<Scalar>| Flavour {
-            root: fr(root(domain.root_inverse())),
-            inverse: true,
-            shift: shift.map(fr),
-            scale: Some(fr(power_of_half(log))),
+    /// Tables with the factors of each pass in one of `forms`. Those that a plan with a coset seldom needs are small.
+    fn lay(passes: &Passes, flavours: &Flavours, forms: &[Form], at: &mut Cursor) -> Self {
+        let mut lay = |flavour: &Flavour, forms: &[Form], other: Option<&Tables>| {
+            let tables = Tables::new(passes, flavour, forms, other, at.place());
+            at.used += tables.bytes();
+            tables
         };
-        // Not zero where steps run; see `Step`.
-        let back = coset.invert().unwrap_or(Scalar::ONE);
-        let flavours = [inverse(Some(coset)), forward, inverse(Some(back)), inverse(None)];
-        let total = |form| flavours.iter().map(|flavour| Tables::bytes(&passes, flavour, form)).sum::<u64>();
-        let forms = [Form::Split, Form::One];
-        let form = forms.into_iter().find(|form| total(*form) <= ROOMY).unwrap_or(Form::Levels);
-        let [into_coset, forward, out_of_coset, inverse] = flavours.map(|flavour| {
-            let place = at.take(Tables::bytes(&passes, &flavour, form));
-            Tables::new(&passes, &flavour, form, place)
-        });
-        Self { passes, into_coset, forward, out_of_coset, inverse }
+        let seldom = flavours.into_coset.is_some();
+        let inverse = lay(&flavours.inverse, if seldom { &[] } else { forms }, None);
+        let forward = lay(&flavours.forward, forms, None);
+        let into_coset = flavours.into_coset.map(|flavour| lay(&flavour, forms, Some(&inverse)));
+        let quotient = flavours.quotient.map(|flavour| lay(&flavour, forms, Some(&inverse)));
+        Self { passes: passes.clone(), inverse, forward, into_coset, quotient }
     }
 
-    fn tables(&self) -> [&Tables; 4] {
-        [&self.into_coset, &self.forward, &self.out_of_coset, &self.inverse]
+    /// The fastest forms that fit `room`, chosen from the last pass to the first: the last has the fewest factors.
+    fn new(log: u32, generator: Generator, flavours: &Flavours, room: u64, at: &mut Cursor) -> Self {
+        let passes = Passes::new(log, generator);
+        let mut forms = vec![Form::Levels; passes.passes().len()];
+        for pass in (0..forms.len()).rev() {
+            for form in [Form::Split, Form::One] {
+                forms[pass] = form;
+                let mut end = Cursor { base: std::ptr::null_mut(), used: 0 };
+                Self::lay(&passes, flavours, &forms, &mut end);
+                if end.used <= room {
+                    break;
+                }
+                forms[pass] = Form::Levels;
+            }
+        }
+        Self::lay(&passes, flavours, &forms, at)
     }
 
-    /// The launches that take values on the domain to those on the coset.
-    fn to_coset(&self, values: FrPtr) -> Vec<Launch> {
-        self.passes.to_coset(&self.into_coset, &self.forward, &[values])
+    /// In the order in which they are filled.
+    fn tables(&self) -> impl Iterator<Item = &Tables> {
+        let on_coset = [&self.into_coset, &self.quotient];
+        [&self.inverse, &self.forward].into_iter().chain(on_coset.into_iter().flatten())
+    }
+
+    /// The launches that take values on the domain to those on the coset that the tables are for, if they are for one.
+    fn to_coset(&self, values: FrPtr) -> Option<Vec<Launch>> {
+        let into_coset = self.into_coset.as_ref()?;
+        Some(self.passes.to_coset(into_coset, &self.forward, &[values]))
     }
 }
 
-/// Where the tables lie, in the order in which they are made.
-pub(crate) struct Layout {
+/// Where the tables lie.
+// Public as what a card's `Ntt::Layout` is.
+#[allow(unreachable_pub)]
+#[derive(Debug)]
+pub struct Layout {
     whole: Set,
+    division: Option<Division>,
     chunk: Option<Set>,
     /// Squarings for steps on other cosets than the plan's: filled by each such step.
     powers: FrPtr,
@@ -99,14 +160,21 @@ pub(crate) struct Layout {
     pub(crate) bytes: u64,
 }
 
+// SAFETY: addresses of device memory, which are never followed on the host.
+unsafe impl Send for Layout {}
+
 struct Cursor {
     base: FrPtr,
     used: u64,
 }
 
 impl Cursor {
+    fn place(&self) -> FrPtr {
+        self.base.wrapping_byte_add(usize::try_from(self.used).unwrap_or(usize::MAX))
+    }
+
     fn take(&mut self, bytes: u64) -> FrPtr {
-        let at = self.base.wrapping_byte_add(usize::try_from(self.used).unwrap_or(usize::MAX));
+        let at = self.place();
         self.used = self.used.saturating_add(bytes.next_multiple_of(32));
         at
     }
@@ -115,16 +183,26 @@ impl Cursor {
 impl Layout {
     pub(crate) fn new(plan: &Plan, generator: Generator, base: FrPtr) -> Self {
         let mut at = Cursor { base, used: 0 };
-        let (domain, coset) = (plan.domain(), plan.coset().unwrap_or(Scalar::ONE));
-        let log = domain.log_size();
-        let whole = Set::new(log, domain, generator, coset, &mut at);
-        let chunk = (plan.chunks() > 1).then(|| {
-            let of_rows = coset.pow_vartime([plan.chunks() as u64]);
-            Set::new(plan.chunk_len().trailing_zeros(), domain, generator, of_rows, &mut at)
-        });
         let mut powers = || at.take(Bytes::of::<Fr>(POWERS).get());
         let (powers, columns) = (powers(), [powers(), powers()]);
-        Self { whole, chunk, powers, columns, bytes: at.used }
+        let (domain, coset) = (plan.domain(), plan.coset());
+        let room = plan.table_room().get();
+        // The smaller set first: its tables are smaller for the same gain.
+        let chunk = (plan.chunks() > 1).then(|| {
+            let log = plan.chunk_len().trailing_zeros();
+            let of_rows = coset.map(|coset| coset.pow_vartime([plan.chunks() as u64]));
+            let flavours = Flavours::new(log, domain, of_rows);
+            Set::new(log, generator, &flavours, room / 2, &mut at)
+        });
+        let log = domain.log_size();
+        let mut flavours = Flavours::new(log, domain, coset);
+        let division = coset.and_then(|coset| Division::new(domain, coset));
+        if let Some(division) = division {
+            flavours = flavours.with_quotient(domain, division);
+        }
+        let left = room.saturating_sub(at.used);
+        let whole = Set::new(log, generator, &flavours, left, &mut at);
+        Self { whole, division, chunk, powers, columns, bytes: at.used }
     }
 
     pub(crate) fn launches(&self, plan: &Plan, step: Step<FrPtr>) -> Vec<Launch> {
@@ -133,13 +211,9 @@ impl Layout {
         let first = |chunk: usize| (chunk * plan.chunk_width()) as u64;
         match step {
             Step::Tables => {
-                let sets = [Some(&self.whole), self.chunk.as_ref()];
-                let mut launches: Vec<_> = sets
-                    .into_iter()
-                    .flatten()
-                    .flat_map(Set::tables)
-                    .flat_map(|tables| tables.launches().to_vec())
-                    .collect();
+                let sets = [self.chunk.as_ref(), Some(&self.whole)];
+                let tables = sets.into_iter().flatten().flat_map(Set::tables);
+                let mut launches: Vec<_> = tables.flat_map(|tables| tables.launches().to_vec()).collect();
                 let shift = fr(plan.coset().unwrap_or(Scalar::ONE));
                 launches.push(launches::powers(self.columns[0], fr(domain.root_inverse()), shift));
                 launches.push(launches::powers(self.columns[1], fr(domain.root()), Fr::ONE));
@@ -148,18 +222,21 @@ impl Layout {
                 launches
             }
             Step::Transform { values, transform } => self.transform(plan, values, &transform),
-            Step::CosetEvaluations { values, shift } if plan.coset() == Some(shift) => {
-                self.whole.to_coset(values)
-            }
             Step::CosetEvaluations { values, shift } => {
-                let to_coefficients = Transform::inverse().to(Order::Reversed);
-                let to_coset = Transform::forward().on_coset(shift).from(Order::Reversed);
-                let mut launches = self.transform(plan, values, &to_coefficients);
-                launches.extend(self.transform(plan, values, &to_coset));
-                launches
+                let on_plan = plan.coset() == Some(shift);
+                on_plan.then(|| self.whole.to_coset(values)).flatten().unwrap_or_else(|| {
+                    let to_coefficients = Transform::inverse().to(Order::Reversed);
+                    let to_coset = Transform::forward().on_coset(shift).from(Order::Reversed);
+                    let mut launches = self.transform(plan, values, &to_coefficients);
+                    launches.extend(self.transform(plan, values, &to_coset));
+                    launches
+                })
             }
             Step::Quotient { a, b, c, scale } => {
                 vec![launches::quotient_pointwise(a, b.cast_const(), c.cast_const(), fr(scale), n)]
+            }
+            Step::QuotientCoefficients { a, b, c, shift, scale } => {
+                self.quotient_coefficients(plan, a, b, c, Division { shift, scale })
             }
             Step::Combine { a, other, how } => vec![match how {
                 Combine::Mul => launches::combine_product(a, other.cast_const(), n),
@@ -177,9 +254,11 @@ impl Layout {
                 launches.push(columns.first(slot, first(chunk), powers.cast_const(), scale));
                 launches
             }
-            Step::Row { slot, shift } => match &self.chunk {
-                Some(set) if plan.coset() == Some(shift) => set.to_coset(slot),
-                Some(set) => {
+            Step::Row { slot, shift } => {
+                // Not under a plan without chunks, by the contract.
+                let Some(set) = &self.chunk else { return Vec::new() };
+                let on_plan = plan.coset() == Some(shift);
+                on_plan.then(|| set.to_coset(slot)).flatten().unwrap_or_else(|| {
                     let shift = shift.pow_vartime([plan.chunks() as u64]);
                     let log = plan.chunk_len().trailing_zeros();
                     let (inverse, forward) = (&set.inverse, &set.forward);
@@ -191,10 +270,8 @@ impl Layout {
                     let order = CardOrder::ReversedToNatural;
                     launches.extend(set.passes.transform(order, forward, values, values));
                     launches
-                }
-                // Not under a plan without chunks, by the contract.
-                None => Vec::new(),
-            },
+                })
+            }
             Step::LastColumns { slot, chunk } => {
                 vec![columns.last(slot, first(chunk), self.columns[1].cast_const())]
             }
@@ -208,38 +285,26 @@ impl Layout {
         }
     }
 
-    /// Any transform in place. Orders and the powers of a shift that no table holds are passes of their own.
+    /// Any transform in place. Orders and the powers of a shift are passes of their own.
     fn transform(&self, plan: &Plan, values: FrPtr, transform: &Transform) -> Vec<Launch> {
         let Transform { direction, shift, input, output } = *transform;
         let (set, log) = (&self.whole, plan.domain().log_size());
         let inverse = direction == Direction::Inverse;
-        let of_plan = inverse && shift.is_some() && shift == plan.coset();
-        let tables = match (inverse, of_plan) {
-            (true, true) => &set.out_of_coset,
-            (true, false) => &set.inverse,
-            (false, _) => &set.forward,
-        };
-        let mut launches = Vec::new();
-        let power = |reversed: bool| match shift {
-            Some(shift) if !of_plan => {
-                let base = if inverse { shift.invert().unwrap_or(Scalar::ONE) } else { shift };
-                vec![
-                    launches::powers(self.powers, Fr::ONE, fr(base)),
-                    launches::scale(values, self.powers.cast_const(), Fr::ONE, log, reversed),
-                ]
-            }
-            _ => Vec::new(),
-        };
-        let between = match input {
+        let tables = if inverse { &set.inverse } else { &set.forward };
+        let (order, now) = match input {
             Order::Natural => (CardOrder::NaturalToReversed, Order::Reversed),
             Order::Reversed => (CardOrder::ReversedToNatural, Order::Natural),
         };
-        // With a table of the plan's coset the factors go with the coefficients, which are the output.
-        let (mut order, mut now) = between;
-        if of_plan && order == CardOrder::ReversedToNatural {
-            launches.push(launches::reverse_in_place(values, log));
-            (order, now) = (CardOrder::NaturalToReversed, Order::Reversed);
-        }
+        let mut launches = Vec::new();
+        let power = |reversed: bool| {
+            shift.into_iter().flat_map(move |shift| {
+                let base = if inverse { shift.invert().unwrap_or(Scalar::ONE) } else { shift };
+                [
+                    launches::powers(self.powers, Fr::ONE, fr(base)),
+                    launches::scale(values, self.powers.cast_const(), Fr::ONE, log, reversed),
+                ]
+            })
+        };
         if !inverse {
             launches.extend(power(input == Order::Reversed));
         }
@@ -249,6 +314,44 @@ impl Layout {
         }
         if now != output {
             launches.push(launches::reverse_in_place(values, log));
+        }
+        launches
+    }
+
+    /// The division, and the transform back. What tables are made for takes as many passes as a transform, and the last one
+    /// leaves natural order.
+    fn quotient_coefficients(
+        &self,
+        plan: &Plan,
+        a: FrPtr,
+        b: Option<FrPtr>,
+        c: Option<FrPtr>,
+        division: Division,
+    ) -> Vec<Launch> {
+        let set = &self.whole;
+        let tables = set.quotient.as_ref().filter(|_| self.division == Some(division));
+        if let (Some(tables), Some(c)) = (tables, c) {
+            return set.passes.quotient(tables, a, b, c);
+        }
+        let (log, n) = (plan.domain().log_size(), plan.domain().size() as u64);
+        let Division { shift, scale } = division;
+        let scale = if tables.is_some() { Fr::ONE } else { fr(scale) };
+        let product = b.map(|b| launches::combine_product(a, b.cast_const(), n));
+        let mut launches = Vec::from_iter(product);
+        match c {
+            Some(c) => launches.push(launches::combine_sub_scale(a, c.cast_const(), scale, n)),
+            None if scale != Fr::ONE => {
+                launches.push(launches::powers(self.powers, Fr::ONE, Fr::ONE));
+                launches.push(launches::scale(a, self.powers.cast_const(), scale, log, false));
+            }
+            None => {}
+        }
+        match tables {
+            Some(tables) => {
+                launches.extend(set.passes.transform(CardOrder::NaturalToReversed, tables, &[a], &[a]));
+                launches.push(launches::reverse_in_place(a, log));
+            }
+            None => launches.extend(self.transform(plan, a, &Transform::inverse().on_coset(shift))),
         }
         launches
     }
@@ -265,21 +368,23 @@ mod tests {
     /// The host build as a device of its own: tables in memory of just their size.
     struct Machine {
         plan: Plan,
-        tables: Vec<[u64; 4]>,
+        layout: Layout,
+        _tables: Vec<[u64; 4]>,
     }
 
     impl Machine {
         fn new(plan: Plan) -> Self {
-            let bytes = Layout::new(&plan, generator(plan.domain()).unwrap(), std::ptr::null_mut()).bytes;
-            let machine = Self { plan, tables: vec![[9; 4]; usize::try_from(bytes).unwrap() / 32] };
+            let layout = |base| Layout::new(&plan, generator(plan.domain()).unwrap(), base);
+            let bytes = layout(std::ptr::null_mut()).bytes;
+            let mut tables = vec![[9; 4]; usize::try_from(bytes).unwrap() / 32];
+            let layout = layout(tables.as_mut_ptr().cast());
+            let machine = Self { plan, layout, _tables: tables };
             machine.run(Step::Tables);
             machine
         }
 
         fn run(&self, step: Step<*mut Scalar>) {
-            let base = self.tables.as_ptr().cast::<Fr>().cast_mut();
-            let layout = Layout::new(&self.plan, generator(self.plan.domain()).unwrap(), base);
-            for one in layout.launches(&self.plan, step.map(<*mut Scalar>::cast::<Fr>)) {
+            for one in self.layout.launches(&self.plan, step.map(<*mut Scalar>::cast::<Fr>)) {
                 // SAFETY: blocks have the sizes that the step states, and the tables that of the layout.
                 unsafe { launch(&one, Threads::Shuffled(3)) }.unwrap();
             }
@@ -296,7 +401,9 @@ mod tests {
         let (shift, other) = (Scalar::from(7), Scalar::from(11));
         for (log, generator) in (0..=11).flat_map(|log| [(log, 7), (log, 5)]) {
             let d = Domain::new(1 << log, generator).unwrap();
-            let machine = Machine::new(Plan::whole(d.clone()).on_coset(shift));
+            // Each with its own forms: in levels, in one part, in two.
+            let room = [Bytes::ZERO, Bytes::kib(128), Bytes::mib(32)][d.log_size() as usize % 3];
+            let machine = Machine::new(Plan::whole(d.clone()).on_coset(shift).with_table_room(room));
             let input = values(d.size(), log);
             for shift in [shift, other] {
                 let (mut expected, mut got) = (input.clone(), input.clone());
@@ -315,6 +422,33 @@ mod tests {
                             }
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// The quotient with and without b and c, on the plan's coset and another, by the scale that tables have and another.
+    #[test]
+    fn m1_m6_quotient_coefficients_equal_the_slices() {
+        let (shift, other) = (Scalar::from(7), Scalar::from(11));
+        for (log, generator) in [(0, 7), (2, 5), (3, 7), (8, 5), (11, 7)] {
+            let d = Domain::new(1 << log, generator).unwrap();
+            let machine = Machine::new(Plan::whole(d.clone()).on_coset(shift));
+            let [a, b, c] = [1, 2, 3].map(|seed| values(d.size(), seed));
+            let (zero, one) = (vec![Scalar::ZERO; d.size()], vec![Scalar::ONE; d.size()]);
+            let divide = d.vanishing(shift).invert().unwrap();
+            for (shift, scale) in [(shift, divide), (shift, Scalar::ONE), (other, divide)] {
+                for bits in 0..4 {
+                    let (with_b, with_c) = (bits & 1 == 1, bits & 2 == 2);
+                    let (mut expected, mut got) = (a.clone(), a.clone());
+                    let (b_or_one, c_or_zero) =
+                        (if with_b { &b } else { &one }, if with_c { &c } else { &zero });
+                    host::mul_sub_scale(&mut expected, b_or_one, c_or_zero, scale).unwrap();
+                    host::coset_coefficients(&d, &mut expected, shift).unwrap();
+                    let (mut b, mut c) = (b.clone(), c.clone());
+                    let (b, c) = (with_b.then_some(b.as_mut_ptr()), with_c.then_some(c.as_mut_ptr()));
+                    machine.run(Step::QuotientCoefficients { a: got.as_mut_ptr(), b, c, shift, scale });
+                    assert!(got == expected, "2^{log} of {generator}, b {with_b}, c {with_c}");
                 }
             }
         }
@@ -358,15 +492,28 @@ mod tests {
         }
     }
 
-    /// At the full size tables leave the plan its room.
+    /// Tables take the room that a plan gives them and no more: at the full size what a card of 16 GiB can spare, with all of
+    /// the passes but the first in a fast form; with more room all of them in the fastest, 64 bytes a factor.
     #[test]
-    fn tables_are_small() {
-        for plan in [
-            Plan::whole(Domain::new(1 << 27, 7).unwrap()),
-            Plan::chunked(Domain::new(1 << 27, 7).unwrap(), 4).unwrap(),
-        ] {
-            let bytes = Layout::new(&plan, Generator::Seven, std::ptr::null_mut()).bytes;
-            assert!(bytes <= ROOMY, "{bytes}");
+    fn tables_are_as_large_as_the_plan_says() {
+        let d = Domain::new(1 << 27, 7).unwrap();
+        let bytes = |plan: &Plan| Layout::new(plan, Generator::Seven, std::ptr::null_mut()).bytes;
+        let plan = |chunks, coset: bool| {
+            let plan =
+                if chunks == 1 { Plan::whole(d.clone()) } else { Plan::chunked(d.clone(), chunks).unwrap() };
+            if coset { plan.on_coset(Scalar::from(7)) } else { plan }
+        };
+        let n = 1u64 << 27;
+        for (chunks, coset) in [(1, false), (1, true), (4, false), (4, true), (64, true)] {
+            let taken = bytes(&plan(chunks, coset));
+            assert!(taken <= 32 << 20, "{chunks} chunks, coset {coset}: {taken}");
+            assert!(chunks > 1 || taken > 16 << 20, "coset {coset}: {taken}");
+            let least = bytes(&plan(chunks, coset).with_table_room(Bytes::ZERO));
+            assert!(least < 16 << 20, "{chunks} chunks, coset {coset}: {least}");
+        }
+        for (coset, flavours) in [(false, 2), (true, 3)] {
+            let all = bytes(&plan(1, coset).with_table_room(Bytes::gib(64)));
+            assert!((flavours * 64 * n..flavours * 65 * n).contains(&all), "{all}");
         }
     }
 

@@ -32,7 +32,12 @@ pub struct Plan {
     log_chunks: u32,
     /// The coset that tables are made for.
     coset: Option<Scalar>,
+    /// The most that tables of a card should take.
+    table_room: Bytes,
 }
+
+/// What tables of a card take at most, unless a plan says otherwise.
+const TABLE_ROOM: Bytes = Bytes::mib(32);
 
 /// Device memory of a [`Plan`], exact to the byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +73,7 @@ impl Plan {
     /// Polynomials are whole on the device.
     #[must_use]
     pub const fn whole(domain: Domain) -> Self {
-        Self { domain, log_chunks: 0, coset: None }
+        Self { domain, log_chunks: 0, coset: None, table_room: TABLE_ROOM }
     }
 
     /// Polynomials of `n` values pass through the device in `chunks` pieces.
@@ -84,7 +89,7 @@ impl Plan {
         {
             return Err(Error::Chunks { chunks, size: domain.size() });
         }
-        Ok(Self { domain, log_chunks, coset: None })
+        Ok(Self { domain, log_chunks, coset: None, table_room: TABLE_ROOM })
     }
 
     /// The same plan, its tables made for the coset `shift`: steps on others are slower on some devices. It takes no more memory.
@@ -92,6 +97,21 @@ impl Plan {
     pub const fn on_coset(mut self, shift: Scalar) -> Self {
         self.coset = Some(shift);
         self
+    }
+
+    /// The same plan with other room for the tables of a card, 32 MiB if nothing is said: they take what makes steps fastest
+    /// within it, and never less than the few megabytes that they need. A card gains from up to 64 bytes for each value of the
+    /// domain and each of the two directions, or three with a coset; worth their making where they stay.
+    #[must_use]
+    pub const fn with_table_room(mut self, most: Bytes) -> Self {
+        self.table_room = most;
+        self
+    }
+
+    /// What the tables of a card should take at most.
+    #[must_use]
+    pub const fn table_room(&self) -> Bytes {
+        self.table_room
     }
 
     /// The coset that tables are made for.

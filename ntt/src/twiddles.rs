@@ -15,6 +15,7 @@ use crate::{Error, Ntt, Plan, Step, Transform, Work};
 /// lane first, so their uploads are waited for by the lane, not by the host.
 pub struct Twiddles<'a, D: Ntt> {
     plan: Plan,
+    layout: D::Layout,
     tables: Buf<'a, D, u64>,
 }
 
@@ -27,12 +28,14 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
         let device = lane.device();
         let words = words(device, &plan);
         let mut tables = lane.alloc_charged::<u64>("twiddles", words, device.table_charge(&plan))?;
-        let work = Work { name: "twiddles".into(), plan: &plan, tables: tables.block(), step: Step::Tables };
+        let layout = device.layout(&plan, tables.block())?;
+        let (name, step) = ("twiddles".into(), Step::Tables);
+        let work = Work { name, plan: &plan, tables: tables.block(), layout: &layout, step };
         // SAFETY: the block is new, at home on this lane, and has the bytes that the device asked for.
         unsafe { device.enqueue(lane.queue(), work)? };
         tables.claim(lane.queue())?;
         // SAFETY: `Step::Tables` writes all of the tables, by the contract of `Ntt`.
-        Ok(Self { plan, tables: unsafe { tables.assume_init() } })
+        Ok(Self { plan, layout, tables: unsafe { tables.assume_init() } })
     }
 
     /// Tables that outlive the turn; `device` is the turn's.
@@ -46,12 +49,14 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
         let (class, queue) = (Class::default(), lane.queue());
         let mut tables =
             turn.alloc_resident_charged::<u64>(device, "twiddles", words, charge, class, queue)?;
-        let work = Work { name: "twiddles".into(), plan: &plan, tables: tables.block(), step: Step::Tables };
+        let layout = device.layout(&plan, tables.block())?;
+        let (name, step) = ("twiddles".into(), Step::Tables);
+        let work = Work { name, plan: &plan, tables: tables.block(), layout: &layout, step };
         // SAFETY: as in `for_turn`; `alloc_resident` refuses another device.
         unsafe { device.enqueue(lane.queue(), work)? };
         tables.claim(lane.queue())?;
         // SAFETY: as in `for_turn`.
-        Ok(Self { plan, tables: unsafe { tables.assume_init() } })
+        Ok(Self { plan, layout, tables: unsafe { tables.assume_init() } })
     }
 
     /// The plan that they are for.
@@ -117,6 +122,30 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
         unsafe { self.enqueue(lane, "quotient".into(), Step::Quotient { a, b, c, scale }) }
     }
 
+    /// Enqueues `a :=` the coefficients of the polynomial whose values on the coset `shift * H` are `(a b - c) scale`, both in
+    /// natural order: for Groth16 the quotient, where `scale` is the inverse of the vanishing polynomial's one value there.
+    /// Without b it is `(a - c) scale`, without c `a b scale`. What c holds afterwards is of no use.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless each has n values; [`Error::ZeroShift`]; [`Error::Device`].
+    pub fn quotient_coefficients(
+        &mut self,
+        lane: &Lane<'_, D>,
+        a: &mut Buf<'_, D, Scalar>,
+        b: Option<&mut Buf<'_, D, Scalar>>,
+        c: Option<&mut Buf<'_, D, Scalar>>,
+        shift: Scalar,
+        scale: Scalar,
+    ) -> Result<(), Error> {
+        check_shift(shift)?;
+        let a = self.whole(lane, a)?;
+        let b = b.map(|b| self.whole(lane, b)).transpose()?;
+        let c = c.map(|c| self.whole(lane, c)).transpose()?;
+        let step = Step::QuotientCoefficients { a, b, c, shift, scale };
+        // SAFETY: as in `quotient`; the shift was checked.
+        unsafe { self.enqueue(lane, "quotient".into(), step) }
+    }
+
     /// Enqueues [`crate::host::combine`].
     ///
     /// # Errors
@@ -155,7 +184,7 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
         step: Step<&D::Block>,
     ) -> Result<(), Error> {
         self.tables.claim(lane.queue())?;
-        let work = Work { name, plan: &self.plan, tables: self.tables.block(), step };
+        let work = Work { name, plan: &self.plan, tables: self.tables.block(), layout: &self.layout, step };
         // SAFETY: the caller's promise; the tables were computed on a lane that this one has waited for.
         Ok(unsafe { lane.device().enqueue(lane.queue(), work) }?)
     }

@@ -8,9 +8,13 @@ use prestage_benches::sppark::Sppark;
 use prestage_benches::{Ratios, Row};
 use prestage_harness::timeline::Recorder;
 use prestage_transfer::Ring;
+use prestage_vram::Bytes;
 use prestage_vram::cuda::Cuda;
 
 use crate::Outcome;
+
+/// What our tables may take: as on a card that has the room, and keeps them.
+pub(crate) const ROOM: Bytes = Bytes::gib(32);
 
 /// The card, both sides, and what has been measured.
 pub(crate) struct Lab<'l> {

@@ -13,7 +13,7 @@ use prestage_vram::{Buf, Device as _, Track, Worker};
 use rayon::prelude::*;
 
 use crate::Outcome;
-use crate::compare::{Lab, ring, wall};
+use crate::compare::{Lab, ROOM, ring, wall};
 
 /// How values lie after a transform; before, they are in natural order.
 #[derive(Clone, Copy)]
@@ -74,7 +74,8 @@ fn resident(lab: &mut Lab<'_>, way: Way, log: u32, values: &[Scalar]) -> Outcome
             Ok(buf)
         };
         let (mut ours, mut theirs) = (upload()?, upload()?);
-        let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::whole(domain.clone()))?;
+        let mut twiddles =
+            Twiddles::for_turn(&lanes.compute, Plan::whole(domain.clone()).with_table_room(ROOM))?;
         lanes.compute.drain()?;
 
         // Once before anything is timed, to be looked at.
@@ -181,7 +182,8 @@ fn back_and_forth(
     let turn = card.turn(&mut worker)?;
     {
         let lanes = Lanes::open(&turn)?;
-        let mut twiddles = Twiddles::for_turn(&lanes.compute, Plan::whole(domain(log)?))?;
+        let mut twiddles =
+            Twiddles::for_turn(&lanes.compute, Plan::whole(domain(log)?).with_table_room(ROOM))?;
         lanes.compute.drain()?;
         let mut prestage = || -> Outcome<()> {
             let place = lanes.upload.alloc("values", n)?;

@@ -3,13 +3,13 @@
 use blstrs::Scalar;
 use ff::Field;
 use prestage_benches::{Error, scalars};
-use prestage_ntt::{Domain, LIBSNARK_GENERATOR, Plan, Transform, Twiddles, host};
+use prestage_ntt::{Domain, LIBSNARK_GENERATOR, Plan, Twiddles, host};
 use prestage_transfer::Lanes;
 use prestage_vram::cuda::Cuda;
 use prestage_vram::{Buf, Device as _, Worker};
 
 use crate::Outcome;
-use crate::compare::{Lab, ring, wall};
+use crate::compare::{Lab, ROOM, ring, wall};
 
 /// Up to this size the CPU computes it too.
 const HOST: u32 = 16;
@@ -18,8 +18,9 @@ const HOST: u32 = 16;
 pub(crate) fn resident(lab: &mut Lab<'_>, log: u32) -> Outcome<()> {
     let (card, peer, n) = (lab.card, lab.peer, 1usize << log);
     let domain = Domain::new(n, LIBSNARK_GENERATOR)?;
-    let (shift, scale) = (Scalar::from(LIBSNARK_GENERATOR), Scalar::from(3));
-    let inverse = Transform::inverse().on_coset(shift);
+    // As a proof has them; the generator lies on no domain.
+    let shift = Scalar::from(LIBSNARK_GENERATOR);
+    let scale = Option::from(domain.vanishing(shift).invert()).unwrap_or(Scalar::ZERO);
     let wrong = |what: &str| Error::Wrong(format!("{what}, a quotient of 2^{log} values"));
     let mut worker = Worker::new(0);
     let turn = card.turn(&mut worker)?;
@@ -45,15 +46,13 @@ pub(crate) fn resident(lab: &mut Lab<'_>, log: u32) -> Outcome<()> {
             return Err(wrong("three polynomials"));
         };
         let at = [x.block().as_ptr(), y.block().as_ptr(), z.block().as_ptr()];
-        // As a proof has them.
-        let plan = Plan::whole(domain.clone()).on_coset(shift);
+        let plan = Plan::whole(domain.clone()).on_coset(shift).with_table_room(ROOM);
         let mut twiddles = Twiddles::for_turn(&lanes.compute, plan)?;
         let mut prestage = |a: &mut _, b: &mut _, c: &mut _| -> Outcome<()> {
             for values in [&mut *a, &mut *b, &mut *c] {
                 twiddles.coset_evaluations(&lanes.compute, values, shift)?;
             }
-            twiddles.quotient(&lanes.compute, a, b, c, scale)?;
-            twiddles.transform(&lanes.compute, a, &inverse)?;
+            twiddles.quotient_coefficients(&lanes.compute, a, Some(b), Some(c), shift, scale)?;
             Ok(lanes.compute.drain()?)
         };
         let mut result = vec![Scalar::ZERO; n];

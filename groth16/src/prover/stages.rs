@@ -4,9 +4,10 @@ use std::fmt;
 use std::ops::Range;
 
 use blstrs::{G1Affine, Scalar};
+use ff::Field;
 use prestage_msm::{Affine, Bases, Batches, Compact, Deferred, Msm, Place, Scalars, Slots, batched};
 use prestage_ntt::host::Combine;
-use prestage_ntt::{Chunked, Domain, Ntt, Transform, Twiddles};
+use prestage_ntt::{Chunked, Domain, Ntt, Twiddles};
 use prestage_transfer::{Lane, Lanes};
 use prestage_vram::{Buf, Class, Device, Turn};
 
@@ -130,12 +131,23 @@ pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<
     let Quotient { shift, scale, coefficients } = prover.form;
     let lane = &lanes.compute;
     let mut ntt = Twiddles::for_turn(lane, transforms(prover.domain(), plan.policy())?.on_coset(shift))?;
-    let mut a = match polynomials {
+    // From a·b and c.
+    let last = |ntt: &mut Twiddles<'_, D>, a: &mut Polynomial<'_, D>, c: &mut Polynomial<'_, D>| {
+        match coefficients {
+            true => ntt.quotient_coefficients(lane, a, None, Some(c), shift, scale),
+            false => ntt.combine(lane, a, c, Combine::SubScale(scale)),
+        }
+    };
+    let a = match polynomials {
         Polynomials::Full { mut a, mut b, mut c } => {
             for polynomial in [&mut a, &mut b, &mut c] {
                 ntt.coset_evaluations(lane, polynomial, shift)?;
             }
-            ntt.quotient(lane, &mut a, &mut b, &mut c, scale)?;
+            if coefficients {
+                ntt.quotient_coefficients(lane, &mut a, Some(&mut b), Some(&mut c), shift, scale)?;
+            } else {
+                ntt.quotient(lane, &mut a, &mut b, &mut c, scale)?;
+            }
             a
         }
         Polynomials::AThenBc { mut a, mut slot, c } => {
@@ -145,16 +157,20 @@ pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<
             let (mut slot, upload) = c.upload(&lanes.upload, slot.into_uninit(), &prover.rings)?;
             in_flight.push(upload);
             ntt.coset_evaluations(lane, &mut slot, shift)?;
-            ntt.combine(lane, &mut a, &mut slot, Combine::SubScale(scale))?;
+            last(&mut ntt, &mut a, &mut slot)?;
             a
         }
         Polynomials::Chunked { mut a, mut b, mut c } => {
             ntt.coset_evaluations(lane, &mut a, shift)?;
             let mut slots = Chunked::open(&lanes, &ntt)?;
-            for (values, how) in [(&mut b, Combine::Mul), (&mut c, Combine::SubScale(scale))] {
+            let minus = Combine::SubScale(if coefficients { Scalar::ONE } else { scale });
+            for (values, how) in [(&mut b, Combine::Mul), (&mut c, minus)] {
                 slots = values.outside(lanes.device(), &prover.rings, |values| {
                     slots.coset_evaluations(&lanes, &mut ntt, values, shift, &mut a, how)
                 })?;
+            }
+            if coefficients {
+                ntt.quotient_coefficients(lane, &mut a, None, None, shift, scale)?;
             }
             a
         }
@@ -162,20 +178,20 @@ pub fn quotient<D: Ntt + Msm, R: Reduction>(staged: Staged<'_, D, R>) -> Result<
             let (mut a, upload) = a.upload(lane, lane.alloc("a", a.len())?, &prover.rings)?;
             in_flight.push(upload);
             ntt.coset_evaluations(lane, &mut a, shift)?;
-            let mut slot = lane.alloc("bc", b.len())?;
-            for (values, how) in [(b, Combine::Mul), (c, Combine::SubScale(scale))] {
-                let (mut other, upload) = values.upload(lane, slot, &prover.rings)?;
+            let mut up = |ntt: &mut Twiddles<'_, D>, values: Values, slot| {
+                let (mut slot, upload) = values.upload(lane, slot, &prover.rings)?;
                 in_flight.push(upload);
-                ntt.coset_evaluations(lane, &mut other, shift)?;
-                ntt.combine(lane, &mut a, &mut other, how)?;
-                slot = other.into_uninit();
-            }
+                ntt.coset_evaluations(lane, &mut slot, shift)?;
+                Ok::<_, Error>(slot)
+            };
+            let slot = lane.alloc("bc", b.len())?;
+            let mut slot = up(&mut ntt, b, slot)?;
+            ntt.combine(lane, &mut a, &mut slot, Combine::Mul)?;
+            let mut slot = up(&mut ntt, c, slot.into_uninit())?;
+            last(&mut ntt, &mut a, &mut slot)?;
             a
         }
     };
-    if coefficients {
-        ntt.transform(lane, &mut a, &Transform::inverse().on_coset(shift))?;
-    }
     drop(ntt);
     Ok(H { prover, plan, a, in_flight, lanes })
 }

@@ -25,12 +25,7 @@ pub fn combine_sub_scale(a: FrPtr, other: *const Fr, scale: Fr, n: u64) -> Launc
 /// a := (a·b − c)·scale over n values.
 #[must_use]
 pub fn quotient_pointwise(a: FrPtr, b: *const Fr, c: *const Fr, scale: Fr, n: u64) -> Launch {
-    quotient(a, [a.cast_const(), b, c], scale, n)
-}
-
-/// out := (a·b − c)·scale over n values; `out` may be one of them.
-pub(super) fn quotient(out: FrPtr, [a, b, c]: [*const Fr; 3], scale: Fr, n: u64) -> Launch {
-    let args = Args::new().with(out).with(a).with(b).with(c).with(scale).with(n);
+    let args = Args::new().with(a).with(a.cast_const()).with(b).with(c).with(scale).with(n);
     elementwise("fr_quotient", n, args)
 }
 

@@ -52,9 +52,20 @@ pub struct Filled {
     _memory: Vec<Fr>,
 }
 pub fn fill(plan: &Plan, flavour: Flavour, form: Form, threads: Threads) -> Filled {
-    let bytes = Tables::bytes(plan, &flavour, form);
+    fill_beside(plan, flavour, &vec![form; plan.passes().len()], None, threads)
+}
+/// The same with a form for each pass, beside tables of the same root.
+pub fn fill_beside(
+    plan: &Plan,
+    flavour: Flavour,
+    forms: &[Form],
+    other: Option<&Filled>,
+    threads: Threads,
+) -> Filled {
+    let other = other.map(|other| &other.tables);
+    let bytes = Tables::new(plan, &flavour, forms, other, std::ptr::null_mut()).bytes();
     let mut memory = vec![Fr([0xffff_ffff; 8]); bytes as usize / 32];
-    let tables = Tables::new(plan, &flavour, form, memory.as_mut_ptr());
+    let tables = Tables::new(plan, &flavour, forms, other, memory.as_mut_ptr());
     run(tables.launches(), threads);
     Filled { tables, _memory: memory }
 }
