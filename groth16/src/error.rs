@@ -42,6 +42,9 @@ pub enum Error {
         /// What would have come next.
         before: &'static str,
     },
+    /// A proof that several devices were to make together, of which none is left.
+    #[error("the proof is not finished: every device that worked on it has failed")]
+    Unfinished,
     /// The finished proof does not verify and is not handed out.
     #[error(
         "the proof does not verify: the witness does not satisfy the key's circuit, or the key is damaged; \

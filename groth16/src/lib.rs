@@ -24,8 +24,8 @@ pub use matrix::{Matrix, MatrixBuilder};
 pub use plan::{Change, Footprints, ParseResidencyError, Phase, Plan, Policy, Residency, Step, Sum};
 pub use proof::Proof;
 pub use prover::{
-    Assignment, Committed, Computed, DeviceFootprints, H, Options, Parts, Proofs, Proved, Prover, Provided,
-    Staged, commit_h, prove_provided, quotient, stage, tail,
+    Assignment, Committed, Computed, DeviceFootprints, H, JointProof, Options, Parts, Proofs, Proved, Prover,
+    Provided, Share, Staged, commit_h, prove_provided, quotient, stage, tail,
 };
 pub use r1cs::{R1cs, R1csBuilder, Witness};
 pub use random::Blinding;

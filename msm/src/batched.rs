@@ -12,7 +12,7 @@
 
 use crate::compact::{Layout, Pieces, WordsPart};
 use crate::device::{Batch, BatchBases, BatchScalars, Msm, Queues};
-use crate::points::{Bases, Home, Place, Scalars};
+use crate::points::{Bases, Home, Place, Query, Scalars};
 use crate::{Affine, Error, Plan};
 use group::Group;
 use group::prime::PrimeCurveAffine;
@@ -289,7 +289,7 @@ pub fn batched<'t, 'b, 'r: 't + 'b, D: Msm, A: Affine>(
     }
     // Dropped before `deferred`, which keeps the bases, when this fails.
     let mut fence = Fence(Some(&lanes.compute));
-    if let Bases::Device(resident) = bases {
+    if let Query::Device(resident) = bases.query {
         lanes
             .device()
             .wait(lanes.compute.queue(), resident.mark())
@@ -323,6 +323,11 @@ impl<D: Device> Drop for Fence<'_, '_, D> {
             let _ = lane.drain();
         }
     }
+}
+
+/// The terms of a batch among those of which the sum has a part that begins at `start`.
+fn shifted(terms: Range<usize>, start: usize) -> Range<usize> {
+    terms.start + start..terms.end + start
 }
 
 /// What a sum holds on the device while it is being enqueued.
@@ -371,10 +376,10 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         index: usize,
         uploads: &mut Vec<Uploading<'t, D, WordsPart>>,
     ) -> Result<(), Error> {
-        let (Home::Host(compact), true) = (&scalars.0, index < batches.count()) else { return Ok(()) };
+        let (Home::Host(compact, all), true) = (&scalars.0, index < batches.count()) else { return Ok(()) };
         let Some(buf) = self.scalars.get_mut(index % 2) else { return Ok(()) };
         let Pieces { layout, others, ones, integers } =
-            compact.pieces(&batches.range(index), batches.batch());
+            compact.pieces(&shifted(batches.range(index), all.start), batches.batch());
         // Those of two batches before, which ran to its end or is the next to.
         uploads.clear();
         for (piece, at) in [(others, 0), (ones, layout.width()), (integers, layout.integers())] {
@@ -406,13 +411,15 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
                 buf.claim(queue)?;
                 BatchScalars::Plain { block: buf.block(), at: range.start + terms.start }
             }
-            (Home::Host(_), Some(buf), Some(layout)) => {
+            (Home::Host(..), Some(buf), Some(layout)) => {
                 buf.claim(queue)?;
                 BatchScalars::Compact { block: buf.block(), layout }
             }
-            (Home::Host(compact), None, _) => BatchScalars::Host(compact),
+            (Home::Host(compact, all), None, _) => {
+                BatchScalars::Host { compact, at: all.start + terms.start }
+            }
             // `send` comes first.
-            (Home::Host(_), ..) => return Err(Error::LengthMismatch { bases: terms.len(), scalars: 0 }),
+            (Home::Host(..), ..) => return Err(Error::LengthMismatch { bases: terms.len(), scalars: 0 }),
         };
         let result = &mut self.results[parity];
         self.scratch.claim(queue)?;
@@ -420,11 +427,11 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         let batch = Batch {
             name: format!("msm {label} {}/{}", index + 1, batches.count()),
             plan: batches.plan(),
-            bases: match bases {
-                Bases::Host(points) => BatchBases::Host(points),
-                Bases::Device(resident) => BatchBases::Device(resident.block()),
+            bases: match bases.query {
+                Query::Host(points) => BatchBases::Host(points),
+                Query::Device(resident) => BatchBases::Device(resident.block()),
             },
-            terms,
+            terms: shifted(terms, bases.start),
             scalars,
             scratch: self.scratch.block(),
             result: result.block(),

@@ -175,7 +175,7 @@ unsafe fn enqueue<A: Affine>(
     let scratch = Scratch::new::<A>(device, plan, place, block.as_ptr());
     let passes = &scratch.passes;
     let scalars = match scalars {
-        BatchScalars::Host(_) => {
+        BatchScalars::Host { .. } => {
             let (device, detail) = (device.name().to_owned(), "the scalars are in host memory".to_owned());
             return Err(Error::Device { op: Op::Launch, device, detail }.into());
         }

@@ -16,9 +16,14 @@ use std::sync::Arc;
 /// The scalars of one batch.
 #[derive(Debug)]
 pub enum BatchScalars<'b, B> {
-    /// Sorted into zeros, ones and others, in host memory: those of the batch's terms. Only devices that do not stream
-    /// ([`Transfer::streams`]) are given them so.
-    Host(&'b Compact),
+    /// Sorted into zeros, ones and others, in host memory. Only devices that do not stream ([`Transfer::streams`]) are given
+    /// them so.
+    Host {
+        /// The scalars of the whole sum, or of more.
+        compact: &'b Compact,
+        /// Where those of the batch begin.
+        at: usize,
+    },
     /// On the device, in Montgomery form, from element `at` of the block on.
     Plain {
         /// The block.
@@ -249,8 +254,8 @@ unsafe fn perform<D: Cpu, A: Affine>(
     };
     let bytes = plan.footprint::<A>().to_usize().unwrap_or(0);
     let (scalars, read) = match scalars {
-        BatchScalars::Host(compact) => {
-            let pieces = compact.pieces(&terms, n);
+        BatchScalars::Host { compact, at } => {
+            let pieces = compact.pieces(&(at..at.saturating_add(n)), n);
             let read = pieces.layout.bytes();
             (At::Host(pieces), read)
         }

@@ -244,8 +244,16 @@ impl<D: Device, A> fmt::Debug for Resident<'_, D, A> {
     }
 }
 
-/// The bases of one sum, where they are.
-pub enum Bases<'b, 'r, D: Device, A> {
+/// The bases of one sum, where they are: a query, or a range of it.
+pub struct Bases<'b, 'r, D: Device, A> {
+    pub(crate) query: Query<'b, 'r, D, A>,
+    /// The first of them.
+    pub(crate) start: usize,
+    len: usize,
+}
+
+/// Where a whole query is.
+pub(crate) enum Query<'b, 'r, D: Device, A> {
     /// In host memory: a device that cannot read it streams them.
     Host(&'b Points<A>),
     /// On the device.
@@ -254,13 +262,13 @@ pub enum Bases<'b, 'r, D: Device, A> {
 
 impl<'b, D: Device, A> From<&'b Points<A>> for Bases<'b, '_, D, A> {
     fn from(points: &'b Points<A>) -> Self {
-        Self::Host(points)
+        Self { query: Query::Host(points), start: 0, len: points.len() }
     }
 }
 
 impl<'b, 'r, D: Device, A> From<&'b Resident<'r, D, A>> for Bases<'b, 'r, D, A> {
     fn from(resident: &'b Resident<'r, D, A>) -> Self {
-        Self::Device(resident)
+        Self { query: Query::Device(resident), start: 0, len: resident.len() }
     }
 }
 
@@ -272,46 +280,61 @@ impl<D: Device, A> Clone for Bases<'_, '_, D, A> {
 
 impl<D: Device, A> Copy for Bases<'_, '_, D, A> {}
 
+impl<D: Device, A> Clone for Query<'_, '_, D, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D: Device, A> Copy for Query<'_, '_, D, A> {}
+
 impl<'r, D: Device, A: Affine> Bases<'_, 'r, D, A> {
+    /// Those numbered `range` among these alone. Nothing is copied.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the range reaches past the end.
+    pub fn range(self, range: Range<usize>) -> Result<Self, Error> {
+        let Range { start, end } = within(range, self.len)?;
+        Ok(Self { start: self.start + start, len: end - start, ..self })
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        match self {
-            Self::Host(points) => points.len(),
-            Self::Device(resident) => resident.len(),
-        }
+        self.len
     }
 
     /// True when there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
     }
 
     /// Where they are.
     #[must_use]
     pub fn place(&self) -> Place {
-        match self {
-            Self::Host(_) => Place::Host,
-            Self::Device(_) => Place::Device,
+        match self.query {
+            Query::Host(_) => Place::Host,
+            Query::Device(_) => Place::Device,
         }
     }
 
     /// What keeps them where they are.
     pub(crate) fn hold(&self) -> Arc<dyn Send + Sync + 'r> {
-        match self {
-            Self::Host(points) => Arc::new((*points).clone()),
-            Self::Device(resident) => Arc::new((*resident).clone()),
+        match self.query {
+            Query::Host(points) => Arc::new(points.clone()),
+            Query::Device(resident) => Arc::new(resident.clone()),
         }
     }
 }
 
-impl<D: Device, A> fmt::Debug for Bases<'_, '_, D, A> {
+impl<D: Device, A: Affine> fmt::Debug for Bases<'_, '_, D, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host(points) => f.debug_tuple("Host").field(&points.len()).finish(),
-            Self::Device(resident) => f.debug_tuple("Device").field(resident).finish(),
-        }
+        f.debug_struct("Bases")
+            .field("place", &self.place())
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .finish()
     }
 }
 
@@ -320,7 +343,7 @@ pub struct Scalars<'s, 'a, D: Device>(pub(crate) Home<'s, 'a, D>);
 
 pub(crate) enum Home<'s, 'a, D: Device> {
     Device(&'s mut Buf<'a, D, Scalar>, Range<usize>),
-    Host(Compact),
+    Host(Compact, Range<usize>),
 }
 
 impl<'s, 'a, D: Device> Scalars<'s, 'a, D> {
@@ -336,27 +359,32 @@ impl<'s, 'a, D: Device> Scalars<'s, 'a, D> {
     /// # Errors
     /// [`Error::Device`] when the range reaches past the end.
     pub fn device_range(buf: &'s mut Buf<'a, D, Scalar>, range: Range<usize>) -> Result<Self, Error> {
-        if range.start <= range.end && range.end <= buf.len() {
-            Ok(Self(Home::Device(buf, range)))
-        } else {
-            let (start, end, len) = (range.start, range.end, buf.len());
-            Err(prestage_transfer::Error::Range { start, end, len }.into())
-        }
+        let range = within(range, buf.len())?;
+        Ok(Self(Home::Device(buf, range)))
     }
 
     /// Host memory, as a witness is. It is streamed to the device batch by batch, zeros and ones as bits, and let go when the
     /// last batch is there. A device that does not stream reads it where it lies, and lets it go batch by batch.
     #[must_use]
     pub fn host(compact: Compact) -> Self {
-        Self(Home::Host(compact))
+        let all = 0..compact.len();
+        Self(Home::Host(compact, all))
+    }
+
+    /// A part of it.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the range reaches past the end.
+    pub fn host_range(compact: Compact, range: Range<usize>) -> Result<Self, Error> {
+        let range = within(range, compact.len())?;
+        Ok(Self(Home::Host(compact, range)))
     }
 
     /// How many scalars there are.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Home::Device(_, range) => range.len(),
-            Home::Host(compact) => compact.len(),
+            Home::Device(_, range) | Home::Host(_, range) => range.len(),
         }
     }
 
@@ -371,8 +399,18 @@ impl<'s, 'a, D: Device> Scalars<'s, 'a, D> {
     pub fn place(&self) -> Place {
         match &self.0 {
             Home::Device(..) => Place::Device,
-            Home::Host(_) => Place::Host,
+            Home::Host(..) => Place::Host,
         }
+    }
+}
+
+/// The range, if it lies within `len` elements.
+fn within(range: Range<usize>, len: usize) -> Result<Range<usize>, Error> {
+    if range.start <= range.end && range.end <= len {
+        Ok(range)
+    } else {
+        let Range { start, end } = range;
+        Err(prestage_transfer::Error::Range { start, end, len }.into())
     }
 }
 

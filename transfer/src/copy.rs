@@ -207,14 +207,15 @@ impl<'t, D: Transfer> Lane<'t, D> {
     /// # Errors
     /// [`Error::Range`] when the range reaches past the end, [`Error::Length`] when `into` is not as long as it;
     /// [`Error::Device`].
-    pub fn download<T>(
+    pub fn download<T, E>(
         &self,
         buf: &mut Buf<'_, D, T>,
         range: Range<usize>,
-        mut into: Pinned<T>,
-    ) -> Result<Downloading<'t, D, T>, Error>
+        mut into: Pinned<E>,
+    ) -> Result<Downloading<'t, D, E>, Error>
     where
         T: Copy + Send + Sync + 'static,
+        E: Place<T>,
     {
         if into.len() != range.len() {
             return Err(Error::Length { from: range.len(), to: into.len() });
@@ -261,11 +262,11 @@ impl<'t, D: Transfer> Lane<'t, D> {
     ///
     /// # Errors
     /// [`Error::Range`] when `into` is longer than what there is; [`Error::Device`].
-    pub unsafe fn enqueue_out<T: Copy>(
+    pub unsafe fn enqueue_out<T: Copy, E: Place<T>>(
         &self,
         buf: &mut Buf<'_, D, T>,
         offset: usize,
-        into: &mut [T],
+        into: &mut [E],
     ) -> Result<Mark<'t, D>, Error> {
         within(offset, into.len(), buf.len())?;
         buf.claim(self.queue())?;

@@ -14,6 +14,7 @@
 
 mod policy;
 mod residency;
+mod share;
 mod steps;
 
 use prestage_vram::Bytes;

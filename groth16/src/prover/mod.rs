@@ -2,6 +2,7 @@
 
 mod assemble;
 mod assignment;
+mod joint;
 mod memory;
 mod resident;
 mod seam;
@@ -28,6 +29,7 @@ use values::{Scratch, Values, polynomial_rings};
 
 pub use assemble::Parts;
 pub use assignment::Assignment;
+pub use joint::{JointProof, Share};
 pub use memory::DeviceFootprints;
 pub use seam::{Provided, prove_provided};
 pub use stages::{Committed, H, Staged, commit_h, quotient, stage, tail};

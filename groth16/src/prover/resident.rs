@@ -138,9 +138,9 @@ impl<D: Msm> Store<D> for On<'_, D> {
 }
 
 /// The bases of a sum where they are: on the device if they stay there.
-pub(super) fn bases<'b, 'r, D: Device, A>(
+pub(super) fn bases<'b, 'r, D: Device, A: Affine>(
     resident: Option<&'b Resident<'r, D, A>>,
     points: &'b Points<A>,
 ) -> Bases<'b, 'r, D, A> {
-    resident.map_or(Bases::Host(points), Bases::Device)
+    resident.map_or_else(|| points.into(), Bases::from)
 }

@@ -18,7 +18,7 @@ use crate::Error;
 use crate::key::{Quotient, Reduction};
 use crate::plan::{LEAST, Plan, Policy, Sum};
 
-type Polynomial<'t, D> = Buf<'t, D, Scalar>;
+pub(super) type Polynomial<'t, D> = Buf<'t, D, Scalar>;
 
 /// a, b and c on their way to the device, as far as the plan stages them.
 #[must_use = "a staged proof holds device memory: go on with `quotient`"]
@@ -111,9 +111,9 @@ fn waiting<'t, D: Device>(
 pub struct H<'t, D: Device, R: Reduction> {
     prover: &'t Prover<'t, D, R>,
     plan: Plan,
-    a: Polynomial<'t, D>,
-    in_flight: Vec<InFlight<'t, D>>,
-    lanes: Lanes<'t, D>,
+    pub(super) a: Polynomial<'t, D>,
+    pub(super) in_flight: Vec<InFlight<'t, D>>,
+    pub(super) lanes: Lanes<'t, D>,
 }
 
 /// Enqueues the quotient: each polynomial goes from its values on the domain to those on the key's coset as soon as
@@ -246,14 +246,14 @@ pub fn tail<D: Ntt + Msm, R: Reduction>(
     let points = &prover.points;
     let in_g1 = |which, points, scalars| {
         let kept = prover.resident.g1(which);
-        sum(&lanes, &plan, which, bases(kept.as_ref(), points), Home::Host(scalars), &prover.g1)
+        sum(&lanes, &plan, which, bases(kept.as_ref(), points), Home::all(scalars), &prover.g1)
     };
     let l = in_g1(Sum::L, &points.l, &assignment.l_scalars)?;
     let a = in_g1(Sum::A, &points.a, &assignment.a_scalars)?;
     let b1 = in_g1(Sum::B1, &points.b1, &assignment.b1_scalars)?;
     let kept = prover.resident.g2();
     let in_g2 = bases(kept.as_ref(), &points.b2);
-    let b2 = sum(&lanes, &plan, Sum::B2, in_g2, Home::Host(&assignment.b2_scalars), &prover.g2)?;
+    let b2 = sum(&lanes, &plan, Sum::B2, in_g2, Home::all(&assignment.b2_scalars), &prover.g2)?;
     Ok(Parts {
         h: h.finish()?,
         l: l.finish()?,
@@ -265,16 +265,20 @@ pub fn tail<D: Ntt + Msm, R: Reduction>(
 }
 
 /// Where the scalars of a sum are, as often as they are asked for.
-enum Home<'s, 'a, D: Device> {
+pub(super) enum Home<'s, 'a, D: Device> {
     Device(&'s mut Polynomial<'a, D>, Range<usize>),
-    Host(&'s Compact),
+    Host(&'s Compact, Range<usize>),
 }
 
-impl<'a, D: Device> Home<'_, 'a, D> {
+impl<'s, 'a, D: Device> Home<'s, 'a, D> {
+    fn all(compact: &'s Compact) -> Self {
+        Self::Host(compact, 0..compact.len())
+    }
+
     fn scalars(&mut self) -> Result<Scalars<'_, 'a, D>, Error> {
         match self {
             Self::Device(buf, range) => Ok(Scalars::device_range(buf, range.clone())?),
-            Self::Host(compact) => Ok(Scalars::host((*compact).clone())),
+            Self::Host(compact, range) => Ok(Scalars::host_range((*compact).clone(), range.clone())?),
         }
     }
 }
@@ -282,7 +286,7 @@ impl<'a, D: Device> Home<'_, 'a, D> {
 /// Enqueues one sum in the batches of the plan. When the scratch is refused all the same, for one because another
 /// process has taken memory since, it tries again in smaller batches: a sum is right or an error, never silently
 /// the identity.
-fn sum<'t, 'r: 't, D: Msm, A: Affine>(
+pub(super) fn sum<'t, 'r: 't, D: Msm, A: Affine>(
     lanes: &Lanes<'t, D>,
     plan: &Plan,
     which: Sum,

@@ -1,12 +1,15 @@
 //! Host memory of a, b and c: page-locked where that can be had, ordinary where not.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::Arc;
 
 use blstrs::Scalar;
 use ff::Field;
 use prestage_ntt::{Ntt, Outside};
-use prestage_transfer::{Lane, Pinned, PinnedPool, Rings, Transfer, Uploading};
+use prestage_transfer::{
+    Downloading, Lane, Part, Pinned, PinnedPool, Rings, Source as _, Transfer, Uploading,
+};
 use prestage_vram::{Buf, Bytes, Device};
 use rayon::prelude::*;
 
@@ -29,13 +32,13 @@ pub(super) enum Values {
 }
 
 /// Memory for values that are not there yet.
-enum Place {
+pub(super) enum Place {
     Pinned(Pinned<MaybeUninit<Scalar>>),
     Plain(Vec<MaybeUninit<Scalar>>),
 }
 
 impl Place {
-    fn new<D: Transfer>(memory: &PinnedPool, device: &D, len: usize) -> Result<Self, Error> {
+    pub(super) fn new<D: Transfer>(memory: &PinnedPool, device: &D, len: usize) -> Result<Self, Error> {
         match memory.uninit(device, len) {
             Ok(pinned) => Ok(Self::Pinned(pinned)),
             Err(e) if e.is_unpinnable() => Ok(Self::Plain(vec![MaybeUninit::uninit(); len])),
@@ -48,6 +51,33 @@ impl Place {
             Self::Pinned(place) => place,
             Self::Plain(place) => place,
         }
+    }
+
+    /// Enqueues the copy of as many elements from the beginning of `buf`. Memory that is not page-locked takes them before this
+    /// returns.
+    pub(super) fn download<'t, D: Transfer>(
+        self,
+        lane: &Lane<'t, D>,
+        buf: &mut Buf<'_, D, Scalar>,
+        rings: &Rings<Scalar>,
+    ) -> Result<Coming<'t, D>, Error> {
+        let place = match self {
+            Self::Pinned(place) => {
+                let all = 0..place.len();
+                return Ok(Coming::Pinned(lane.download(buf, all, place)?));
+            }
+            Self::Plain(place) => place,
+        };
+        let all = 0..place.len();
+        let mut values = vec![Scalar::ZERO; place.len()];
+        match rings.take(lane.device()) {
+            Some(mut ring) => {
+                ring.download(lane, buf, all, &mut values)?;
+                rings.give_back(ring)?;
+            }
+            None => lane.scope(|scope| scope.download(buf, all, &mut values))?,
+        }
+        Ok(Coming::Here(Values::Plain(Arc::new(values))))
     }
 
     /// # Safety
@@ -130,29 +160,42 @@ impl Values {
         buf: Buf<'t, D, MaybeUninit<Scalar>>,
         rings: &Rings<Scalar>,
     ) -> Result<(Buf<'t, D, Scalar>, InFlight<'t, D>), Error> {
+        self.upload_range(0..self.len(), lane, buf, rings)
+    }
+
+    /// The same of those numbered `range`.
+    pub(super) fn upload_range<'t, D: Transfer>(
+        &self,
+        range: Range<usize>,
+        lane: &Lane<'t, D>,
+        buf: Buf<'t, D, MaybeUninit<Scalar>>,
+        rings: &Rings<Scalar>,
+    ) -> Result<(Buf<'t, D, Scalar>, InFlight<'t, D>), Error> {
         match self {
             Self::Pinned(values) => {
                 let piece = elements(AHEAD, lane.device());
-                let (buf, upload) =
-                    lane.upload_beside(Arc::clone(values), buf, piece, || lane.turn().is_beside())?;
+                let part = Part::new(Arc::clone(values), range)?;
+                let (buf, upload) = lane.upload_beside(part, buf, piece, || lane.turn().is_beside())?;
                 Ok((buf, InFlight::Pinned(upload)))
             }
-            Self::Plain(values) => Self::upload_plain(values, lane, buf, rings),
+            Self::Plain(values) => {
+                Self::upload_plain(Part::new(Arc::clone(values), range)?, lane, buf, rings)
+            }
         }
     }
 
     fn upload_plain<'t, D: Transfer>(
-        values: &Arc<Vec<Scalar>>,
+        values: Part<Arc<Vec<Scalar>>>,
         lane: &Lane<'t, D>,
         buf: Buf<'t, D, MaybeUninit<Scalar>>,
         rings: &Rings<Scalar>,
     ) -> Result<(Buf<'t, D, Scalar>, InFlight<'t, D>), Error> {
         if let Some(mut ring) = rings.take(lane.device()) {
-            let buf = ring.upload(lane, values, buf)?;
+            let buf = ring.upload(lane, values.elements(), buf)?;
             rings.give_back(ring)?;
             return Ok((buf, InFlight::Copied));
         }
-        let (buf, upload) = lane.upload(Arc::clone(values), buf)?;
+        let (buf, upload) = lane.upload(values, buf)?;
         Ok((buf, InFlight::Plain(upload)))
     }
 }
@@ -171,8 +214,8 @@ pub(super) fn polynomial_rings(device: &impl Transfer, len: usize) -> Result<Rin
 
 /// An upload under way, which keeps its source. Dropping it waits.
 pub(super) enum InFlight<'t, D: Device> {
-    Pinned(Uploading<'t, D, Arc<Pinned<Scalar>>>),
-    Plain(Uploading<'t, D, Arc<Vec<Scalar>>>),
+    Pinned(Uploading<'t, D, Part<Arc<Pinned<Scalar>>>>),
+    Plain(Uploading<'t, D, Part<Arc<Vec<Scalar>>>>),
     /// The source has been copied to a ring already.
     Copied,
 }
@@ -186,6 +229,27 @@ impl<D: Device> InFlight<'_, D> {
             Self::Copied => {}
         }
         Ok(())
+    }
+}
+
+/// Values on their way from the device.
+pub(super) enum Coming<'t, D: Device> {
+    Pinned(Downloading<'t, D, MaybeUninit<Scalar>>),
+    /// They are there.
+    Here(Values),
+}
+
+impl<D: Device> Coming<'_, D> {
+    /// Waits until they are there.
+    pub(super) fn wait(self) -> Result<Values, Error> {
+        match self {
+            Self::Pinned(coming) => {
+                let place = coming.wait()?;
+                // SAFETY: the copy, which has ended well, has written every element.
+                Ok(Values::Pinned(Arc::new(unsafe { place.assume_init() })))
+            }
+            Self::Here(values) => Ok(values),
+        }
     }
 }
 

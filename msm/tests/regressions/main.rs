@@ -5,5 +5,6 @@
 mod common;
 
 mod bases;
+mod devices;
 mod scalars;
 mod sizes;
