@@ -3,9 +3,10 @@
 //! A [`Synthetic`] shape gives the counts of a circuit of any size and a small satisfiable circuit of the same
 //! proportions. An [`Outlook`] is the plan of a proof as a ledger, for full-size shapes on devices that need not be there.
 //! [`run`] proves partitions from one queue with any number of workers and says where the time went; [`run_on`] does so on
-//! several devices.
+//! several devices, and [`run_joint`] makes each proof on all of them at once.
 
 mod auto;
+mod joint;
 mod made;
 mod outlook;
 mod policy;
@@ -15,6 +16,7 @@ mod target;
 mod workers;
 
 pub use auto::Auto;
+pub use joint::run_joint;
 pub use made::{Made, Took};
 pub use outlook::{Beside, Outlook, PhaseLedger, StepLine};
 pub use policy::{ParseWantedError, Wanted};

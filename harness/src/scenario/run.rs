@@ -140,10 +140,15 @@ pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
 }
 
 /// The blinding scalars of a partition whose proof is known beforehand, counted from 1.
-fn known_blinding(partition: u32) -> Result<Blinding, prestage_groth16::Error> {
+pub(super) fn known_blinding(partition: u32) -> Result<Blinding, prestage_groth16::Error> {
     let mut seed = [0; 32];
     seed[..4].copy_from_slice(&partition.to_le_bytes());
     Blinding::insecure_from_seed(seed)
+}
+
+/// Whether the trapdoor gives this proof for the partition, counted from 1.
+pub(super) fn is_known(opened: &Opened, partition: u32, proof: &Proof) -> bool {
+    known_blinding(partition).is_ok_and(|blinding| opened.proof(&blinding) == *proof)
 }
 
 /// Proves partitions on several devices, as [`run`] does on one: each has its own ledger, turn and workers, and takes the next
@@ -224,10 +229,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
             true => None,
             false => {
                 let verified = Verified::check(&proved, |(partition, done, public)| {
-                    let known = |opened: &Opened| {
-                        known_blinding(*partition).is_ok_and(|blinding| opened.proof(&blinding) == done.proof)
-                    };
-                    scenario.opened.is_none_or(known)
+                    scenario.opened.is_none_or(|opened| is_known(opened, *partition, &done.proof))
                         && prover.verifier().verify(public, &done.proof).unwrap_or(false)
                 })?;
                 Some(report(verified, proved.iter().map(|(_, done, _)| done), &timeline, about))
@@ -240,7 +242,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
 }
 
 /// The timelines of devices with one clock, from the first moment of any.
-fn together(timelines: Vec<Timeline>) -> Vec<Timeline> {
+pub(super) fn together(timelines: Vec<Timeline>) -> Vec<Timeline> {
     let used = timelines.iter().map(Timeline::extent).filter(|(first, last)| first != last);
     match used.map(|(first, _)| first).min() {
         Some(first) => timelines.into_iter().map(|timeline| timeline.from(first)).collect(),
@@ -254,10 +256,7 @@ fn report<'p>(
     timeline: &Timeline,
     about: About,
 ) -> Report {
-    let load = Load { circuit: about.circuit, constraints: about.constraints, partitions: verified.proofs() };
-    let key = Key { scenario: about.scenario, device: about.device, load, commit: COMMIT.to_owned() };
-    let mut report = Report::new(key, verified, timeline);
-    report.parameters = about.parameters;
+    let mut report = begin(verified, timeline, about);
     for done in proved {
         report.plan(done.plan.policy().to_string(), done.plan.reason());
         let peaks: BTreeMap<_, _> = done.peaks.iter().copied().collect();
@@ -269,8 +268,17 @@ fn report<'p>(
     report
 }
 
+/// A report of these proofs, before anything is said of their plans.
+pub(super) fn begin(verified: Verified, timeline: &Timeline, about: About) -> Report {
+    let load = Load { circuit: about.circuit, constraints: about.constraints, partitions: verified.proofs() };
+    let key = Key { scenario: about.scenario, device: about.device, load, commit: COMMIT.to_owned() };
+    let mut report = Report::new(key, verified, timeline);
+    report.parameters = about.parameters;
+    report
+}
+
 /// The error and what caused it.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

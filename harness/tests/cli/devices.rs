@@ -72,6 +72,51 @@ fn f029_cards_of_one_name_are_two_cards() {
 }
 
 #[test]
+fn two_cards_make_each_proof_together() {
+    let work = Work::new();
+    let line = [
+        "run",
+        "--shape",
+        "porep-32g",
+        "--device",
+        TWO,
+        "--partitions",
+        "2",
+        "--split",
+        "sums",
+        "--out",
+        "out",
+    ];
+    let line = line.map(AsRef::as_ref);
+    let text = work.run(&line);
+    let text = text.done();
+    for words in
+        ["2 proofs, each by 2 devices in", "All verified.", "its part of 2 proofs", "plan: sums alone"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    for number in 1..=2 {
+        let kept = std::fs::read_to_string(work.path("out").join(format!("run-{number}.json"))).unwrap();
+        let (report, _) = Report::with_timeline(&kept).unwrap();
+        assert_eq!(report.verified.proofs(), 2);
+        assert!(report.key.scenario.contains("each proof by 2 devices"), "{}", report.key.scenario);
+    }
+    let answer = work.run(&[&line[..], &["--json".as_ref()]].concat()).json();
+    assert_eq!((&answer["proofs"], &answer["workers"]), (&2.into(), &1.into()));
+    for device in answer["devices"].as_array().unwrap() {
+        adds_up(device);
+        assert_eq!(device["part_in"], 2);
+    }
+    let on = |device: &str, more: &[&str]| {
+        let line = [&["run", "--shape", "square-2^6", "--split", "sums", "--device", device], more].concat();
+        work.run(&line.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+    };
+    assert!(on("host", &[]).refused().contains("name several"));
+    assert!(on("host,host", &["--workers", "2"]).refused().contains("one proof at a time"));
+    on("host,host", &["--partitions", "2"]).done();
+}
+
+#[test]
 fn devices_that_cannot_work_together_are_refused_in_one_line() {
     let work = Work::new();
     let on = |device: &str| run!(work, "run", "--shape", "square-2^6", "--device", device);

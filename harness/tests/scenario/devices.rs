@@ -27,14 +27,14 @@ fn brisk(workers: u32, partitions: u32) -> Scenario<'static> {
     Scenario { host, ..scenario(workers, partitions, Policy::Auto) }
 }
 
-const FLEETS: [&[&str]; 3] = [
+pub(crate) const FLEETS: [&[&str]; 3] = [
     &["rtx-5070-ti-16g", "h200-141g"],
     &["rtx-4090-24g", "rtx-5070-ti-16g", "rtx-5070-ti-16g"],
     &["h100-80g", "rtx-5070-ti-16g", "h200-141g", "rtx-4090-24g"],
 ];
 
 /// Cards on one clock, each with what its events go to.
-fn open(cards: &[Card], change: impl Fn(usize, &mut LedgerConfig)) -> Vec<(Sim, Arc<Recorder>)> {
+pub(crate) fn open(cards: &[Card], change: impl Fn(usize, &mut LedgerConfig)) -> Vec<(Sim, Arc<Recorder>)> {
     let mut open: Vec<(Sim, Arc<Recorder>)> = Vec::new();
     for (i, card) in cards.iter().enumerate() {
         let (mut ledger, recorder) = recorded(card.margin, true);
@@ -46,11 +46,11 @@ fn open(cards: &[Card], change: impl Fn(usize, &mut LedgerConfig)) -> Vec<(Sim, 
     open
 }
 
-fn presets(names: &[&str]) -> Vec<Card> {
+pub(crate) fn presets(names: &[&str]) -> Vec<Card> {
     names.iter().map(|name| Card::preset(name).unwrap()).collect()
 }
 
-fn provers(sims: &[(Sim, Arc<Recorder>)]) -> Vec<Prover<'_, Sim, Libsnark>> {
+pub(crate) fn provers(sims: &[(Sim, Arc<Recorder>)]) -> Vec<Prover<'_, Sim, Libsnark>> {
     let first = Prover::new(&sims[0].0, small().1.clone()).unwrap();
     let mut provers: Vec<_> = sims[1..].iter().map(|(sim, _)| first.beside(sim).unwrap()).collect();
     provers.insert(0, first);

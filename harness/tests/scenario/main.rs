@@ -4,6 +4,7 @@
 mod devices;
 mod faults;
 mod interleavings;
+mod joint;
 mod measured;
 #[cfg(feature = "cuda")]
 mod nvidia;

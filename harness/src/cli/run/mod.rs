@@ -20,7 +20,7 @@ use self::work::{Load, Work};
 use super::device::no_records;
 use super::output::{Failure, Output};
 use super::{files, written};
-use crate::scenario::{Auto, Crew, Failed, On, Scenario, Target, Targets, Wanted, run_on};
+use crate::scenario::{Auto, Crew, Failed, On, Scenario, Target, Targets, Wanted, run_joint, run_on};
 use crate::script::Scribe;
 use crate::session::About;
 use crate::spec::{DeviceKind, DeviceSpecs};
@@ -28,6 +28,15 @@ use crate::timeline::Recorder;
 
 /// What the files of a report are called.
 const PICTURES: &str = "run";
+
+/// What devices share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Split {
+    /// Each proof is made by one device: for proofs per minute
+    Partitions,
+    /// Each proof is made by all devices, which share its sums: for the time of one proof
+    Sums,
+}
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -57,8 +66,18 @@ pub(super) struct Args {
     /// Proofs to make
     #[arg(long, default_value_t = 10, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     partitions: u32,
-    /// Workers that take partitions from one queue, on each device
-    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// What several devices share: partitions, each proved by one device, for proofs per minute; or the sums of each partition,
+    /// one partition after the other, for the time of one proof. The device that is named first computes the quotient then
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        default_value = "partitions",
+        value_name = "partitions|sums"
+    )]
+    split: Split,
+    /// Workers that take partitions from one queue, on each device; one with --split sums
+    #[arg(long, default_value_t = 2, default_value_if("split", "sums", "1"), value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     workers: u32,
     /// How the polynomials are staged: auto, full, a-then-bc, chunked, chunked:K or none
     #[arg(long, default_value = "auto", value_name = "P")]
@@ -136,6 +155,18 @@ pub(super) fn run(args: &Args, out: &mut Output) -> Result<(), Failure> {
     }
     if several && args.script.is_some() {
         return Err(Failure::new("--script is the schedule of one device: leave it out, or name one device"));
+    }
+    if args.split == Split::Sums {
+        if !several {
+            return Err(Failure::new(
+                "--split sums shares one proof among devices: name several, or leave it out",
+            ));
+        }
+        if args.workers > 1 {
+            return Err(Failure::new(
+                "--split sums makes one proof at a time: leave --workers out, or say 1",
+            ));
+        }
     }
     let work = work::work(args, &target, out)?;
     match targets {
@@ -238,13 +269,17 @@ fn prove<D: Ntt + Msm + Crew, R: Reduction>(
         provers.iter().zip(seats).map(|(prover, seat)| On { prover, recorder: &seat.recorder }).collect();
     let workers = match seats.len() {
         1 => of(args.workers, "worker"),
+        n if args.split == Split::Sums => format!("each proof by {n} devices"),
         n => format!("{} on each of {n} devices", of(args.workers, "worker")),
     };
     let abouts = seats.iter().map(|seat| about(args, load, seat, &workers)).collect();
     let stop = interrupt();
     let outcomes = {
         let _progress = out.progress("proving; Ctrl-C ends between two stages and reports");
-        run_on(&on, &scenario, assignment, abouts, &stop)?
+        match args.split {
+            Split::Partitions => run_on(&on, &scenario, assignment, abouts, &stop)?,
+            Split::Sums => run_joint(&on, &scenario, assignment, abouts, &stop)?,
+        }
     };
     match seats {
         [seat] => one::answer(args, seat, load, ready, outcomes, out),
@@ -260,7 +295,9 @@ fn provers<'s, D: Ntt + Msm + Crew, R: Reduction>(
 ) -> Result<Vec<Prover<'s, D, R>>, Failure> {
     let Some((seat, others)) = seats.split_first() else { return Err(Failure::new("no device is named")) };
     let first = Prover::new(&seat.device, key).map_err(|e| Failure::at(&seat.name, &e))?;
-    let mut provers = vec![first.keeping(args.resident)];
+    // Points that stay are uploaded whole, by each device: for one proof that they share it is quicker to stream pieces.
+    let once = args.split == Split::Sums && args.partitions == 1 && args.resident == Residency::Auto;
+    let mut provers = vec![first.keeping(if once { Residency::None } else { args.resident })];
     for seat in others {
         let prover = provers[0].beside(&seat.device).map_err(|e| Failure::at(&seat.name, &e))?;
         provers.push(prover);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Args, FailedPartition, PICTURES, Seat, no_proof, of};
+use super::{Args, FailedPartition, PICTURES, Seat, Split, no_proof, of};
 use crate::cli::output::{Failure, Output};
 use crate::scenario::{Crew, Done, Outcomes};
 use crate::timeline::{ByCause, Report, Timeline, save_devices};
@@ -30,7 +30,10 @@ struct Answer {
 #[derive(Debug, Serialize)]
 struct Device {
     device: String,
+    /// Proofs that it made; of those that devices made together, those whose quotient it computed.
     proofs: usize,
+    /// Proofs that it had a part in.
+    part_in: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<String>,
     refusals: usize,
@@ -66,8 +69,9 @@ pub(super) fn answer<D: Crew>(
     let shown: Vec<(&Report, &Timeline)> =
         devices.iter().filter_map(|done| Some((done.report.as_ref()?, &done.timeline))).collect();
     let words = format!(
-        "{} by {} in {}: {rate:.1} proofs per minute.",
+        "{}{} by {} in {}: {rate:.1} proofs per minute.",
         of(proofs as u64, "proof"),
+        if args.split == Split::Sums { ", each" } else { "" },
         of(shown.len() as u64, "device"),
         outcomes.wall()
     );
@@ -87,7 +91,7 @@ pub(super) fn answer<D: Crew>(
         report: saved.map(|saved| saved.page.display().to_string()),
         error: wrong.clone(),
     };
-    show(&answer, &words, outcomes, out);
+    show(args, &answer, &words, outcomes, out);
     out.json(&answer)?;
     for device in &answer.devices {
         if let Some(why) = &device.lost {
@@ -106,6 +110,7 @@ fn device(name: &str, done: &Done) -> Device {
     Device {
         device: name.to_owned(),
         proofs: done.proofs.len(),
+        part_in: report.map_or(0, |r| r.verified.proofs()),
         policy: report.and_then(|r| r.plans.first()).map(|plan| plan.policy.clone()),
         refusals: report.map_or(0, |r| r.refusals.len()),
         peak_bytes: report.map_or(0, |r| r.peak_bytes),
@@ -117,14 +122,18 @@ fn device(name: &str, done: &Done) -> Device {
     }
 }
 
-fn show(answer: &Answer, words: &str, outcomes: &Outcomes, out: &mut Output) {
+fn show(args: &Args, answer: &Answer, words: &str, outcomes: &Outcomes, out: &mut Output) {
     out.line(format_args!("{}: {words} All verified.", answer.shape));
     for (device, done) in answer.devices.iter().zip(&outcomes.devices) {
         let Some(report) = &done.report else {
             out.line(format_args!("\n{}: no proof", device.device));
             continue;
         };
-        out.line(format_args!("\n{}: {}", device.device, of(device.proofs as u64, "proof")));
+        let its = match args.split {
+            Split::Partitions => of(device.proofs as u64, "proof"),
+            Split::Sums => format!("its part of {}", of(device.part_in, "proof")),
+        };
+        out.line(format_args!("\n{}: {its}", device.device));
         for plan in &report.plans {
             out.line(format_args!("plan: {} ({}): {}", plan.policy, of(plan.proofs, "proof"), plan.reason));
         }

@@ -8,7 +8,7 @@ use prestage_ntt::MAX_CHUNKS;
 use prestage_vram::LedgerConfig;
 use prestage_vram::{Bytes, Card, Margin};
 
-use super::Args;
+use super::{Args, Split};
 use crate::cli::output::{Failure, Output};
 use crate::host_memory;
 use crate::scenario::{HostTime, Made, Synthetic, Target, Took, Wanted, marked};
@@ -76,7 +76,11 @@ pub(super) fn work(args: &Args, target: &Target, out: &Output) -> Result<Work, F
 /// Whether the host's memory holds a load of 2^`log` rows, before anything of it is made.
 fn fits(args: &Args, synthetic: &Synthetic, log: u32) -> Result<(), Failure> {
     let devices = u32::try_from(args.device.specs().len()).unwrap_or(u32::MAX);
-    let need = synthetic.host_bytes(log, args.workers.saturating_mul(devices).min(args.partitions))?;
+    let at_once = match args.split {
+        Split::Partitions => args.workers.saturating_mul(devices).min(args.partitions),
+        Split::Sums => 1,
+    };
+    let need = synthetic.host_bytes(log, at_once)?;
     match host_memory::available() {
         Some(free) if need.total() > free => Err(Failure::new(format!(
             "{} on 2^{log} rows needs {need} in host memory, and {free} are available: shrink it with --log-domain, or take fewer workers",
