@@ -1,4 +1,4 @@
-//! A sum in three batches, its scalars streamed from host memory.
+//! A sum in three batches, its scalars in host memory: a card streams them, the CPU reads them there.
 
 use blstrs::G1Affine;
 use prestage_harness::timeline::Verified;
