@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use common::devices::Subject;
 use common::{blinding, host_with, reference, squares};
 use prestage_groth16::{
-    Assignment, Error, Libsnark, Options, Policy, Proof, Prover, ProvingKey, R1cs, Sum, Witness,
+    Assignment, Error, Libsnark, Options, Policy, Proof, Prover, ProvingKey, R1cs, Residency, Sum, Witness,
     setup_insecure_from_seed,
 };
 use prestage_vram::{Bytes, Change, Device, Event, Host, LedgerConfig, Op, Sim, Sink, Worker};
@@ -43,6 +43,11 @@ impl Case {
     }
 
     /// Proves once with each worker.
+    /// Points that stay are the subject of `resident.rs`.
+    fn prover<'d, D: Subject>(&self, device: &'d D) -> Result<Prover<'d, D, Libsnark>, Error> {
+        Ok(Prover::new(device, self.key.clone())?.keeping(Residency::None))
+    }
+
     fn prove<D: Subject>(
         &self,
         prover: &Prover<'_, D, Libsnark>,
@@ -62,7 +67,7 @@ impl Case {
         workers: u32,
         policy: Policy,
     ) -> Vec<Result<Proof, Error>> {
-        match Prover::new(device, self.key.clone()) {
+        match self.prover(device) {
             Ok(prover) => self.prove(&prover, workers, policy),
             Err(error) => vec![Err(error)],
         }
@@ -119,7 +124,7 @@ fn any_operation_may_fail<D: Subject>(workers: u32, stride: usize) {
             let faults = Faults::of(op);
             let device = D::open_for(case.log(), faults.config(workers > 1));
             // Making a key ready pins places for results and does nothing else that can fail.
-            let kept = (op != Op::Register).then(|| Prover::new(&device, case.key.clone()).unwrap());
+            let kept = (op != Op::Register).then(|| case.prover(&device).unwrap());
             let pinned = device.ledger().locked().bytes();
             let prove = |workers| match &kept {
                 Some(prover) => case.prove(prover, workers, policy),

@@ -185,8 +185,7 @@ fn points_are_given_up_before_a_smaller_policy_is_taken() {
 }
 
 /// The n-th copy, allocation, launch or mark fails: an error or the right proof, and the next proof is right.
-#[test]
-fn f1_points_that_stay_survive_failures() {
+fn survive_failures<D: Ntt + Msm>(open: impl Fn(LedgerConfig) -> D) {
     let case = Case::<Libsnark>::new();
     for op in [Op::Copy, Op::Allocate, Op::Launch, Op::Mark] {
         let countdown = Arc::new(AtomicUsize::new(usize::MAX / 2));
@@ -198,7 +197,7 @@ fn f1_points_that_stay_survive_failures() {
             left == Some(0) || left == Some(last)
         };
         let ledger = LedgerConfig { faults: Some(Arc::new(faults)), ..LedgerConfig::default() };
-        let device = sim(ledger);
+        let device = open(ledger);
         let mut failed = 0;
         for nth in 0.. {
             let prover = case.prover(&device, Residency::All);
@@ -225,6 +224,11 @@ fn f1_points_that_stay_survive_failures() {
     }
 }
 
+#[test]
+fn f1_points_that_stay_survive_failures() {
+    survive_failures(sim);
+}
+
 /// Two workers share what stays.
 #[test]
 fn workers_share_points_that_stay() {
@@ -248,4 +252,21 @@ fn workers_share_points_that_stay() {
     }
     assert_eq!(uploads.of_points(), 5);
     assert!(device.ledger().peak() <= device.ledger().level().budget);
+}
+
+#[cfg(feature = "cuda")]
+mod nvidia {
+    use prestage_vram::conformance::{OnCuda, Subject as _, run};
+
+    use super::*;
+
+    #[test]
+    fn f1_l10_points_stay_on_an_nvidia_card() {
+        run(&OnCuda, "f1_l10", |on| {
+            let open = |ledger| on.open(Bytes::gib(4), ledger);
+            proves::<_, Libsnark>(open);
+            proves::<_, Circom>(open);
+            survive_failures(open);
+        });
+    }
 }

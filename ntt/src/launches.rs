@@ -517,6 +517,31 @@ mod tests {
         }
     }
 
+    /// Planners ask for one coset, proofs use another.
+    #[test]
+    fn l10_tables_are_as_large_on_one_coset_as_on_another() {
+        let bytes = |plan: Plan| Layout::new(&plan, Generator::Seven, std::ptr::null_mut()).bytes;
+        for log in 0..=27 {
+            let d = Domain::new(1 << log, 7).unwrap();
+            let half_way = Domain::new(2 << log, 7).unwrap().root();
+            for chunks in [1, 2, 4, 64] {
+                let plan = match chunks {
+                    1 => Ok(Plan::whole(d.clone())),
+                    _ => Plan::chunked(d.clone(), chunks),
+                };
+                // Small ones have no chunks.
+                let Ok(plan) = plan else { continue };
+                for room in [Bytes::ZERO, plan.table_room(), Bytes::gib(64)] {
+                    let on = |shift| bytes(plan.clone().on_coset(shift).with_table_room(room));
+                    let expected = on(d.generator().into());
+                    for shift in [half_way, Scalar::from(11)] {
+                        assert_eq!(on(shift), expected, "2^{log} in {chunks}, {room}");
+                    }
+                }
+            }
+        }
+    }
+
     /// The steps of chunks on a card, one by one, against the CPU.
     #[cfg(feature = "cuda")]
     #[test]

@@ -92,7 +92,8 @@ impl Plan {
         Ok(Self { domain, log_chunks, coset: None, table_room: TABLE_ROOM })
     }
 
-    /// The same plan, its tables made for the coset `shift`: steps on others are slower on some devices. It takes no more memory.
+    /// The same plan, its tables made for the coset `shift`: steps on others are slower on some devices. A card has more tables
+    /// then, as many bytes of them for one coset as for another.
     #[must_use]
     pub const fn on_coset(mut self, shift: Scalar) -> Self {
         self.coset = Some(shift);

@@ -1,6 +1,7 @@
 //! Tables on a device, and the steps that need them, on buffers and lanes.
 
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 
 use blstrs::Scalar;
 use prestage_transfer::Lane;
@@ -26,16 +27,9 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
     /// [`Error::Transfer`] when the memory is refused; [`Error::Device`].
     pub fn for_turn(lane: &Lane<'a, D>, plan: Plan) -> Result<Self, Error> {
         let device = lane.device();
-        let words = words(device, &plan);
-        let mut tables = lane.alloc_charged::<u64>("twiddles", words, device.table_charge(&plan))?;
-        let layout = device.layout(&plan, tables.block())?;
-        let (name, step) = ("twiddles".into(), Step::Tables);
-        let work = Work { name, plan: &plan, tables: tables.block(), layout: &layout, step };
-        // SAFETY: the block is new, at home on this lane, and has the bytes that the device asked for.
-        unsafe { device.enqueue(lane.queue(), work)? };
-        tables.claim(lane.queue())?;
-        // SAFETY: `Step::Tables` writes all of the tables, by the contract of `Ntt`.
-        Ok(Self { plan, layout, tables: unsafe { tables.assume_init() } })
+        let tables = lane.alloc_charged("twiddles", words(device, &plan), device.table_charge(&plan))?;
+        // SAFETY: the block is new, and at home on this lane.
+        unsafe { Self::computed(lane, plan, tables) }
     }
 
     /// Tables that outlive the turn; `device` is the turn's.
@@ -43,19 +37,30 @@ impl<'a, D: Ntt> Twiddles<'a, D> {
     /// # Errors
     /// As [`Twiddles::for_turn`].
     pub fn resident(lane: &Lane<'_, D>, device: &'a D, plan: Plan) -> Result<Self, Error> {
-        let words = words(device, &plan);
-        let turn = lane.turn();
-        let charge = device.table_charge(&plan);
+        let (words, charge) = (words(device, &plan), device.table_charge(&plan));
         let (class, queue) = (Class::default(), lane.queue());
-        let mut tables =
-            turn.alloc_resident_charged::<u64>(device, "twiddles", words, charge, class, queue)?;
+        let tables = lane.turn().alloc_resident_charged(device, "twiddles", words, charge, class, queue)?;
+        // SAFETY: as in `for_turn`; `alloc_resident_charged` refuses another device.
+        unsafe { Self::computed(lane, plan, tables) }
+    }
+
+    /// Computes the tables in memory that has the bytes which the device asked for.
+    ///
+    /// # Safety
+    /// The memory is of the lane's device, nothing uses it, and the lane need not wait for it.
+    unsafe fn computed(
+        lane: &Lane<'_, D>,
+        plan: Plan,
+        mut tables: Buf<'a, D, MaybeUninit<u64>>,
+    ) -> Result<Self, Error> {
+        let device = lane.device();
         let layout = device.layout(&plan, tables.block())?;
         let (name, step) = ("twiddles".into(), Step::Tables);
         let work = Work { name, plan: &plan, tables: tables.block(), layout: &layout, step };
-        // SAFETY: as in `for_turn`; `alloc_resident` refuses another device.
+        // SAFETY: this function's contract.
         unsafe { device.enqueue(lane.queue(), work)? };
         tables.claim(lane.queue())?;
-        // SAFETY: as in `for_turn`.
+        // SAFETY: `Step::Tables` writes all of the tables, by the contract of `Ntt`.
         Ok(Self { plan, layout, tables: unsafe { tables.assume_init() } })
     }
 

@@ -190,14 +190,11 @@ impl<T: Copy> Pinned<MaybeUninit<T>> {
     /// [`Error::Length`] when there are not as many.
     pub fn copied(mut self, elements: &[T]) -> Result<Pinned<T>, Error>
     where
-        T: Send + Sync,
+        T: Send + Sync + 'static,
     {
         if elements.len() != self.len() {
             return Err(Error::Length { from: elements.len(), to: self.len() });
         }
-        // SAFETY: `MaybeUninit<T>` has the layout of `T`, and any `T` is one.
-        let elements =
-            unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<MaybeUninit<T>>(), elements.len()) };
         copy(elements, &mut self);
         // SAFETY: every element was written.
         Ok(unsafe { self.assume_init() })

@@ -263,12 +263,12 @@ impl<'d, D: Transfer, T: Copy + Send + Sync + 'static> Ring<'d, D, T> {
     /// # Errors
     /// [`Error::Range`] when the range reaches past the end, [`Error::Length`] when `into` is not as long as it;
     /// [`Error::Device`].
-    pub fn download(
+    pub fn download<E: Place<T>>(
         &mut self,
         lane: &Lane<'_, D>,
         buf: &mut Buf<'_, D, T>,
         range: Range<usize>,
-        into: &mut [T],
+        into: &mut [E],
     ) -> Result<(), Error> {
         if into.len() != range.len() {
             return Err(Error::Length { from: range.len(), to: into.len() });

@@ -105,11 +105,11 @@ impl<'scope, 'env, 't, D: Transfer> Scope<'scope, 'env, 't, D> {
     /// # Errors
     /// [`Error::Range`] when the range reaches past the end, [`Error::Length`] when `into` is not as long as it;
     /// [`Error::Device`].
-    pub fn download<T: Copy + Send + Sync + 'static>(
+    pub fn download<T: Copy + Send + Sync + 'static, E: Place<T>>(
         &'scope self,
         buf: &mut Buf<'_, D, T>,
         range: Range<usize>,
-        into: &'scope mut [T],
+        into: &'scope mut [E],
     ) -> Result<(), Error> {
         if into.len() != range.len() {
             return Err(Error::Length { from: range.len(), to: into.len() });

@@ -40,18 +40,15 @@ impl Plan {
         let mut batches = self.batches;
         for sum in Sum::SHARED {
             let len = sum.len(shape)?;
-            let peak = |piece: usize| {
-                let scratch = match self.keeps(sum) {
-                    true => footprints.scratch_beside_points(sum, piece, piece),
-                    false => footprints.scratch(sum, piece, piece),
-                };
-                let on_the_device = if sum == Sum::H { (2 * piece).min(len) as u64 } else { 0 };
-                scratch + Bytes::of::<Scalar>(1) * scale * on_the_device
-            };
             let wanted = len.div_ceil(devices.max(1).saturating_mul(PIECES)).max(least);
             let piece = wanted.min(self.batch(sum));
+            let scratch = match self.keeps(sum) {
+                true => footprints.scratch_beside_points(sum, piece, piece),
+                false => footprints.scratch(sum, piece, piece),
+            };
+            let scalars = if sum == Sum::H { (2 * piece).min(len) as u64 } else { 0 };
             batches[sum as usize] = piece;
-            phases.push(Phase { name: sum.name(), peak: peak(piece) });
+            phases.push(Phase { name: sum.name(), peak: scratch + Bytes::of::<Scalar>(1) * scale * scalars });
         }
         let reason = format!("{}; sums shared by {devices} devices", self.reason);
         Ok(Self { phases, batches, reason, ..self })

@@ -41,7 +41,9 @@ impl<'p, D: Ntt + Msm> DeviceFootprints<'p, D> {
 
 impl<D: Ntt + Msm> Footprints for DeviceFootprints<'_, D> {
     fn tables(&self, policy: Policy) -> Result<Bytes, Error> {
-        Ok(transforms(self.domain, policy)?.footprint(self.device).tables)
+        // The reduction's coset is another, whose tables are as large.
+        let plan = transforms(self.domain, policy)?.on_coset(self.domain.generator().into());
+        Ok(plan.footprint(self.device).tables)
     }
 
     fn scratch(&self, sum: Sum, len: usize, batch: usize) -> Bytes {

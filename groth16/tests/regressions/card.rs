@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use prestage_groth16::{
-    Assignment, Circom, Error, Libsnark, Options, Policy, Prover, R1cs, Reduction, Witness,
+    Assignment, Circom, Error, Libsnark, Options, Policy, Prover, R1cs, Reduction, Residency, Witness,
     setup_insecure_from_seed, verify,
 };
 use prestage_vram::conformance::{OnCuda, Subject, run};
@@ -87,7 +87,7 @@ fn b011_whatever_allocation_fails_the_proof_is_right_or_there_is_none() {
     on_a_card("b011", ledger, |card| {
         let (r1cs, witness) = squares(500, 3);
         let key = setup_insecure_from_seed::<Libsnark>(&r1cs, [9; 32]).unwrap();
-        let prover = Prover::new(card, key).unwrap();
+        let prover = Prover::new(card, key).unwrap().keeping(Residency::None);
         let assignment = Assignment::new(&prover, &r1cs, &witness).unwrap();
         let mut failed = 0;
         for nth in 1..200 {

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blstrs::Scalar;
-use prestage_groth16::{
-    Assignment, Error as ProofError, JointProof, Options, Proof, Prover, Reduction, Share,
-};
+use prestage_groth16::{Assignment, Error as ProofError, JointProof, Proof, Prover, Reduction, Share};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
-use prestage_vram::{Bytes, Device, Event, Span, Track, Worker, WorkerId};
+use prestage_vram::{Bytes, Device, Event, Nanos, Span, Track, Worker, WorkerId};
 
-use super::run::{begin, chain, is_known, known_blinding, together};
+use super::run::{begin, chain, end, is_known, untold};
 use super::workers::words;
 use super::{Crew, Done, Failed, On, Outcomes, Scenario};
 use crate::Error;
@@ -42,10 +40,7 @@ pub fn run_joint<D: Ntt + Msm + Crew, R: Reduction>(
     mut abouts: Vec<About>,
     stop: &AtomicBool,
 ) -> Result<Outcomes, Error> {
-    // The account of time begins with the first partition.
-    for on in devices {
-        drop((on.prover.device().records()?, on.recorder.take()));
-    }
+    begin(devices)?;
     let provers: Vec<_> = devices.iter().map(|on| on.prover).collect();
     let mut lost: Vec<Option<String>> = vec![None; devices.len()];
     let mut proved: Vec<(usize, Proved)> = Vec::new();
@@ -104,12 +99,9 @@ pub fn run_joint<D: Ntt + Msm + Crew, R: Reduction>(
             Err(error) => failed.push(Failed { partition, error: chain(&error) }),
         }
     }
-    let mut timelines: Vec<_> = devices.iter().map(|on| on.recorder.take()).collect();
-    for ((on, timeline), about) in devices.iter().zip(&mut timelines).zip(&mut abouts) {
-        about.timed(timeline, &on.prover.device().records()?);
-    }
+    let timelines = end(devices, &mut abouts)?;
     let mut done = Vec::with_capacity(devices.len());
-    let parts = shares.into_iter().zip(together(timelines)).zip(abouts).zip(lost);
+    let parts = shares.into_iter().zip(timelines).zip(abouts).zip(lost);
     for (i, (((shares, timeline), about), lost)) in parts.enumerate() {
         let took_part = |done: &Proved| {
             shares.iter().any(|(partition, part)| *partition == done.partition && !part.is_empty())
@@ -122,7 +114,7 @@ pub fn run_joint<D: Ntt + Msm + Crew, R: Reduction>(
                     scenario.opened.is_none_or(|opened| is_known(opened, *partition, proof))
                         && provers[i].verifier().verify(public, proof).unwrap_or(false)
                 })?;
-                let mut report = begin(verified, &timeline, about);
+                let mut report = untold(verified, &timeline, about);
                 shares.iter().flat_map(|(_, part)| part).for_each(|share| describe(&mut report, share));
                 Some(report)
             }
@@ -153,9 +145,8 @@ fn one<D: Ntt + Msm + Crew, R: Reduction>(
     stop: &AtomicBool,
 ) -> (Result<Proved, ProofError>, Vec<Part>) {
     let first = set[0];
-    let options = Options::default().policy(scenario.policy);
-    let options = match scenario.opened.map(|_| known_blinding(partition)).transpose() {
-        Ok(known) => known.map_or(options, |blinding| options.insecure_blinding(blinding)),
+    let options = match scenario.options(partition) {
+        Ok(options) => options,
         Err(e) => return (Err(e), Vec::new()),
     };
     let devices: Vec<_> = set.iter().map(|prover| prover.device()).collect();
@@ -175,8 +166,11 @@ fn one<D: Ntt + Msm + Crew, R: Reduction>(
         Err(e) => return (Err(e), Vec::new()),
     };
     let seats = u32::try_from(set.len()).unwrap_or(u32::MAX);
+    let called = first.device().now();
     let ends = first.device().crew(seats, |WorkerId(seat)| {
         let prover = set[seat as usize];
+        // A thread takes its time to start.
+        host_span(prover.device(), format!("begin {partition}"), called);
         joint.work(prover, &mut Worker::new(0), seat == 0, &|| stop.load(Ordering::SeqCst))
     });
     let part = |(prover, end): (&&Prover<'_, D, R>, std::thread::Result<Result<_, ProofError>>)| match end {
@@ -201,12 +195,15 @@ fn one<D: Ntt + Msm + Crew, R: Reduction>(
 fn for_all<D: Device, T>(devices: &[&D], name: &str, work: impl FnOnce() -> T) -> T {
     let start = devices.first().map(|device| device.now()).unwrap_or_default();
     let value = work();
-    for device in devices {
-        let (end, name, bytes) = (device.now(), name.to_owned().into(), Bytes::ZERO);
-        let span = Span { track: Track::Host, worker: WorkerId(0), name, start, end, bytes };
-        device.ledger().emit(Event::Span(span));
-    }
+    devices.iter().for_each(|device| host_span(*device, name.to_owned(), start));
     value
+}
+
+/// Records that the host worked for a device from `start` until now.
+fn host_span(device: &impl Device, name: String, start: Nanos) {
+    let (name, end, bytes) = (name.into(), device.now(), Bytes::ZERO);
+    let span = Span { track: Track::Host, worker: WorkerId(0), name, start, end, bytes };
+    device.ledger().emit(Event::Span(span));
 }
 
 /// Adds what a device did in one turn.

@@ -30,6 +30,17 @@ pub struct Scenario<'o> {
     pub opened: Option<&'o Opened>,
 }
 
+impl Scenario<'_> {
+    /// How the partition of this number, counted from 1, is proved.
+    pub(super) fn options(&self, partition: u32) -> Result<Options, prestage_groth16::Error> {
+        let options = Options::default().policy(self.policy);
+        match self.opened {
+            Some(_) => Ok(options.insecure_blinding(known_blinding(partition)?)),
+            None => Ok(options),
+        }
+    }
+}
+
 /// A partition without a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
@@ -140,7 +151,7 @@ pub fn run<D: Ntt + Msm + Crew, R: Reduction>(
 }
 
 /// The blinding scalars of a partition whose proof is known beforehand, counted from 1.
-pub(super) fn known_blinding(partition: u32) -> Result<Blinding, prestage_groth16::Error> {
+fn known_blinding(partition: u32) -> Result<Blinding, prestage_groth16::Error> {
     let mut seed = [0; 32];
     seed[..4].copy_from_slice(&partition.to_le_bytes());
     Blinding::insecure_from_seed(seed)
@@ -167,11 +178,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
     mut abouts: Vec<About>,
     stop: &AtomicBool,
 ) -> Result<Outcomes, Error> {
-    let fresh = Options::default().policy(scenario.policy);
-    // The account of time begins with the first partition.
-    for on in devices {
-        drop((on.prover.device().records()?, on.recorder.take()));
-    }
+    begin(devices)?;
     let provers: Vec<_> = devices.iter().map(|on| on.prover).collect();
     let hardware: Vec<_> = provers.iter().map(|prover| prover.device()).collect();
     let prove = |on: usize, worker: &mut Worker, number: u32| {
@@ -181,10 +188,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
             device.elapse(scenario.host.prepare);
             assignment(prover, number)
         })?;
-        let options = match scenario.opened {
-            Some(_) => fresh.insecure_blinding(known_blinding(number + 1)?),
-            None => fresh,
-        };
+        let options = scenario.options(number + 1)?;
         let computed = prover.compute(worker, &assignment, &options, &|| stop.load(Ordering::SeqCst))?;
         let proved = host_work(device, id, format!("assemble, verify {}", number + 1), || {
             device.elapse(scenario.host.finish);
@@ -205,11 +209,7 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
         why.map(|why| lost[on].get_or_init(|| why)).is_some()
     };
     let ended = dispense(&hardware, scenario.workers, scenario.partitions, stop, prove, unfit);
-    let mut timelines: Vec<_> = devices.iter().map(|on| on.recorder.take()).collect();
-    for ((on, timeline), about) in devices.iter().zip(&mut timelines).zip(&mut abouts) {
-        about.timed(timeline, &on.prover.device().records()?);
-    }
-    let timelines = together(timelines);
+    let timelines = end(devices, &mut abouts)?;
 
     let mut proved: Vec<Vec<_>> = devices.iter().map(|_| Vec::new()).collect();
     let (mut failed, mut stopped) = (Vec::new(), 0);
@@ -241,13 +241,28 @@ pub fn run_on<D: Ntt + Msm + Crew, R: Reduction>(
     Ok(Outcomes { devices: done, failed, stopped })
 }
 
-/// The timelines of devices with one clock, from the first moment of any.
-pub(super) fn together(timelines: Vec<Timeline>) -> Vec<Timeline> {
+/// Begins the account of time, which what came before is no part of.
+pub(super) fn begin<D: Ntt + Msm + Crew, R: Reduction>(devices: &[On<'_, '_, D, R>]) -> Result<(), Error> {
+    for on in devices {
+        drop((on.prover.device().records()?, on.recorder.take()));
+    }
+    Ok(())
+}
+
+/// What happened on the devices, which have one clock, since [`begin`]: timelines from the first moment of any.
+pub(super) fn end<D: Ntt + Msm + Crew, R: Reduction>(
+    devices: &[On<'_, '_, D, R>],
+    abouts: &mut [About],
+) -> Result<Vec<Timeline>, Error> {
+    let mut timelines: Vec<_> = devices.iter().map(|on| on.recorder.take()).collect();
+    for ((on, timeline), about) in devices.iter().zip(&mut timelines).zip(abouts) {
+        about.timed(timeline, &on.prover.device().records()?);
+    }
     let used = timelines.iter().map(Timeline::extent).filter(|(first, last)| first != last);
-    match used.map(|(first, _)| first).min() {
+    Ok(match used.map(|(first, _)| first).min() {
         Some(first) => timelines.into_iter().map(|timeline| timeline.from(first)).collect(),
         None => timelines,
-    }
+    })
 }
 
 fn report<'p>(
@@ -256,7 +271,7 @@ fn report<'p>(
     timeline: &Timeline,
     about: About,
 ) -> Report {
-    let mut report = begin(verified, timeline, about);
+    let mut report = untold(verified, timeline, about);
     for done in proved {
         report.plan(done.plan.policy().to_string(), done.plan.reason());
         let peaks: BTreeMap<_, _> = done.peaks.iter().copied().collect();
@@ -269,7 +284,7 @@ fn report<'p>(
 }
 
 /// A report of these proofs, before anything is said of their plans.
-pub(super) fn begin(verified: Verified, timeline: &Timeline, about: About) -> Report {
+pub(super) fn untold(verified: Verified, timeline: &Timeline, about: About) -> Report {
     let load = Load { circuit: about.circuit, constraints: about.constraints, partitions: verified.proofs() };
     let key = Key { scenario: about.scenario, device: about.device, load, commit: COMMIT.to_owned() };
     let mut report = Report::new(key, verified, timeline);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use prestage_groth16::{Assignment, Policy, Prover};
+use prestage_groth16::{Assignment, Policy, Prover, Residency};
 use prestage_harness::scenario::{Target, run};
 use prestage_vram::sim::OutOfMemory;
 use prestage_vram::{Bytes, Card, Device, Host, HostConfig, Op, Sim};
@@ -110,7 +110,7 @@ fn partition_2_fails<D: Opens>(workers: u32, op: Op, panics: bool) {
         bad
     }));
     let device = D::opened(ledger);
-    let prover = Prover::new(&device, key.clone()).unwrap();
+    let prover = Prover::new(&device, key.clone()).unwrap().keeping(Residency::None);
     let pinned = device.ledger().locked().bytes();
     let assignment = |partition| {
         PARTITION.set(partition + 1);

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use prestage_groth16::{
-    Assignment, DeviceFootprints, Libsnark, Options, Plan, Policy, Prover, ProvingKey,
+    Assignment, DeviceFootprints, Libsnark, Options, Plan, Policy, Prover, ProvingKey, Residency,
     setup_insecure_from_seed,
 };
 use prestage_harness::circuits::Circuit;
@@ -320,7 +320,7 @@ fn l12_another_process_takes_memory_for_a_while() {
         let (ledger, recorder) = recorded(margin, false);
         let ballast = Some(full + Bytes::gib(4));
         let card = Cuda::open(CudaConfig { ballast, ledger, ..CudaConfig::default() }).unwrap();
-        let prover = Prover::new(&card, key.clone()).unwrap();
+        let prover = Prover::new(&card, key.clone()).unwrap().keeping(Residency::None);
         let helper = Mutex::new(None::<Helper>);
         let assignment = |partition| {
             let mut helper = helper.lock().unwrap();

@@ -73,11 +73,8 @@ impl Plan {
     /// What a sum of `n` terms takes, in additions of the tree, as far as it depends on the plan.
     fn cost(&self, n: u64, terms: Terms) -> u64 {
         let passes = u64::from(self.window_count().div_ceil(self.group));
-        let (mut chunks, mut first) = (0, 0);
-        for chunk in self.chunks(n, terms) {
-            chunks += 1;
-            first = if chunks == 1 { chunk.end } else { first };
-        }
+        let chunks = self.chunks(n, terms).count() as u64;
+        let first = self.chunks(n, terms).next().map_or(0, |chunk| chunk.end);
         let waits = if terms == Terms::Streamed { LINK * first } else { 0 };
         n * u64::from(self.window_count()) + chunks * (self.all().buckets() + passes * PASS) + waits
     }

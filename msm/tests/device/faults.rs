@@ -8,6 +8,30 @@ use prestage_vram::{Bytes, Device, Host, HostConfig, LedgerConfig, Margin, Op, W
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// The n-th operation of a kind fails, and the one after it: memory is asked for twice before a turn gives up.
+pub(crate) struct Fault(Arc<AtomicUsize>);
+
+impl Fault {
+    /// Operations that the fault is away from any that it strikes.
+    const FAR: usize = usize::MAX / 2;
+
+    /// A device on which the fault can strike, and the fault, which does not yet.
+    pub(crate) fn on_host(kind: Op, nth: usize) -> (Host, Self) {
+        let count = Arc::new(AtomicUsize::new(Self::FAR));
+        let counter = Arc::clone(&count);
+        let faults = move |op| op == kind && (nth..nth + 2).contains(&counter.fetch_add(1, Ordering::SeqCst));
+        let ledger = LedgerConfig { faults: Some(Arc::new(faults)), ..LedgerConfig::default() };
+        (Host::open(HostConfig { ledger, ..HostConfig::default() }).unwrap(), Self(count))
+    }
+
+    /// Does something with operations counted from its beginning. Returns also how many there were.
+    pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> (T, usize) {
+        self.0.store(0, Ordering::SeqCst);
+        let value = work();
+        (value, self.0.swap(Self::FAR, Ordering::SeqCst))
+    }
+}
+
 fn vram(error: &Error) -> &prestage_vram::Error {
     match error {
         Error::Device(prestage_transfer::Error::Device(error)) => error,
@@ -58,13 +82,7 @@ fn f1_every_operation_fails_once() {
     for kind in [Op::Allocate, Op::Copy, Op::Launch, Op::Register, Op::Mark] {
         let mut failures = 0;
         for nth in 0.. {
-            // The n-th fails, and the one after it: memory is asked for twice before a turn gives up.
-            let count = Arc::new(AtomicUsize::new(0));
-            let counter = Arc::clone(&count);
-            let faults =
-                move |op| op == kind && (nth..nth + 2).contains(&counter.fetch_add(1, Ordering::SeqCst));
-            let ledger = LedgerConfig { faults: Some(Arc::new(faults)), ..LedgerConfig::default() };
-            let host = Host::open(HostConfig { ledger, ..HostConfig::default() }).unwrap();
+            let (host, fault) = Fault::on_host(kind, nth);
             let slots = Slots::open(&host, 0).unwrap();
             let (bases, batches) = (Points::from(known.bases.clone()), Batches::new(&host, n, 60));
             let sum = || -> Result<G1Projective, Error> {
@@ -77,8 +95,7 @@ fn f1_every_operation_fails_once() {
                 turn.release()?;
                 Ok(sum)
             };
-            let outcome = sum();
-            let reached = count.swap(usize::MAX / 2, Ordering::SeqCst) > nth;
+            let (outcome, operations) = fault.during(sum);
             match outcome {
                 Ok(sum) => assert_eq!(sum, known.sum(&scalars), "{kind} {nth}"),
                 Err(error) => {
@@ -88,7 +105,7 @@ fn f1_every_operation_fails_once() {
             }
             assert_eq!(host.ledger().level().used(), Bytes::ZERO, "{kind} {nth}");
             assert_eq!(sum().unwrap(), known.sum(&scalars), "{kind} {nth}");
-            if !reached {
+            if operations <= nth {
                 break;
             }
         }

@@ -1,6 +1,7 @@
 //! Points that go through a ring on their way to a device.
 
 use crate::common::{Known, random};
+use crate::faults::Fault;
 use blstrs::{G1Affine, G1Projective, G2Affine, Scalar};
 use prestage_msm::{
     Affine, Batches, Compact, Error, Msm, PointRings, Points, Resident, Scalars, Slots, batched, point_rings,
@@ -10,7 +11,6 @@ use prestage_vram::{
     Bytes, Card, Device, Event, Host, HostConfig, LedgerConfig, Op, Sim, SimConfig, Sink, Span, Track, Worker,
 };
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
@@ -106,18 +106,12 @@ fn f1_a_ring_survives_every_failure() {
     for kind in [Op::Allocate, Op::Copy, Op::Mark] {
         let mut failures = 0;
         for nth in 0.. {
-            let count = Arc::new(AtomicUsize::new(usize::MAX / 2));
-            let counter = Arc::clone(&count);
-            // Two in a row, since memory is asked for twice.
-            let faults =
-                move |op| op == kind && (nth..nth + 2).contains(&counter.fetch_add(1, Ordering::SeqCst));
-            let device = host(LedgerConfig { faults: Some(Arc::new(faults)), ..LedgerConfig::default() });
+            let (device, fault) = Fault::on_host(kind, nth);
             let rings = rings(&device);
             let locked = device.ledger().locked().bytes();
             let points = Points::from(known.bases.clone()).through(&rings);
-            count.store(0, Ordering::SeqCst);
-            let outcome: Result<G1Projective, _> = kept(&device, &points, &scalars);
-            let reached = count.swap(usize::MAX / 2, Ordering::SeqCst) > nth;
+            let (outcome, operations): (Result<G1Projective, _>, _) =
+                fault.during(|| kept(&device, &points, &scalars));
             match outcome {
                 Ok(sum) => assert_eq!(sum, known.sum(&scalars), "{kind} {nth}"),
                 Err(error) => {
@@ -128,7 +122,7 @@ fn f1_a_ring_survives_every_failure() {
             assert_eq!(device.ledger().level().used(), Bytes::ZERO, "{kind} {nth}");
             assert_eq!(device.ledger().locked().bytes(), locked, "{kind} {nth}: the ring is kept");
             assert_eq!(kept(&device, &points, &scalars).unwrap(), known.sum(&scalars), "{kind} {nth}");
-            if !reached {
+            if operations <= nth {
                 break;
             }
         }
