@@ -68,13 +68,20 @@ impl Matrix {
     /// `⟨row i, w⟩`. Wires past the end of `w` count as zero; [`evaluate`](Self::evaluate) refuses such a `w`.
     #[must_use]
     pub fn dot(&self, i: usize, w: &[Scalar]) -> Scalar {
-        self.span(i).fold(Scalar::ZERO, |sum, t| {
-            let Some(value) = w.get(self.wires[t] as usize) else { return sum };
-            match self.coefficients[t] {
-                ONE => sum + value,
-                MINUS_ONE => sum - value,
-                c => sum + self.table[c as usize] * value,
-            }
+        let span = self.span(i);
+        let terms = self.wires[span.clone()].iter().zip(&self.coefficients[span]);
+        let mut terms = terms.filter_map(|(&wire, &c)| Some((w.get(wire as usize)?, c)));
+        // Most rows have one term, whose coefficient is one.
+        let first = match terms.next() {
+            None => return Scalar::ZERO,
+            Some((value, ONE)) => *value,
+            Some((value, MINUS_ONE)) => -value,
+            Some((value, c)) => self.table[c as usize] * value,
+        };
+        terms.fold(first, |sum, (value, c)| match c {
+            ONE => sum + value,
+            MINUS_ONE => sum - value,
+            c => sum + self.table[c as usize] * value,
         })
     }
 

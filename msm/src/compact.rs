@@ -137,13 +137,21 @@ impl<'a> Chosen<'a> {
         starts
     }
 
-    /// Calls `with` for `count` scalars from that of wire `start` on, numbered from 0.
-    fn each(&self, start: usize, count: usize, mut with: impl FnMut(usize, &Scalar)) {
+    /// Calls `with` for those of `count` scalars from that of wire `start` on, numbered from 0, that are `wanted`. The others are
+    /// not read.
+    fn each(
+        &self,
+        start: usize,
+        count: usize,
+        wanted: impl Fn(usize) -> bool,
+        mut with: impl FnMut(usize, &Scalar),
+    ) {
         let [first, second] = self.values;
         let Some(bits) = self.bits else {
             let left = first.get(start..).unwrap_or_default();
             let right = second.get(start.saturating_sub(first.len())..).unwrap_or_default();
-            return left.iter().chain(right).take(count).enumerate().for_each(|(i, scalar)| with(i, scalar));
+            let scalars = left.iter().chain(right).take(count).enumerate();
+            return scalars.filter(|(i, _)| wanted(*i)).for_each(|(i, scalar)| with(i, scalar));
         };
         let value = |wire: usize| match wire.checked_sub(first.len()) {
             None => first.get(wire),
@@ -153,7 +161,8 @@ impl<'a> Chosen<'a> {
             if k == start / BITS { (k, word & (u64::MAX << (start % BITS))) } else { (k, *word) }
         });
         let wires = words.flat_map(|(k, word)| ones_of(std::iter::once(word)).map(move |i| k * BITS + i));
-        wires.take(count).filter_map(value).enumerate().for_each(|(i, scalar)| with(i, scalar));
+        let scalars = wires.take(count).filter_map(value).enumerate();
+        scalars.filter(|(i, _)| wanted(*i)).for_each(|(i, scalar)| with(i, scalar));
     }
 }
 
@@ -180,8 +189,9 @@ struct Counts {
 impl Sorted {
     fn new(scalars: &Chosen<'_>, start: usize, count: usize) -> Self {
         let mut sorted = Self { others: [0; WORDS], ones: [0; WORDS], counts: Counts::default() };
-        scalars.each(start, count, |i, scalar| {
-            if bool::from(scalar.is_zero()) {
+        let all = |_| true;
+        scalars.each(start, count, all, |i, scalar| {
+            if *scalar == Scalar::ZERO {
                 return;
             }
             let (word, bit) = (i / BITS, 1 << (i % BITS));
@@ -257,10 +267,9 @@ impl Compact {
                 of_others.iter_mut().zip(sorted.others).for_each(|(place, word)| _ = place.write(word));
                 of_ones.iter_mut().zip(sorted.ones).for_each(|(place, word)| _ = place.write(word));
                 let mut places = integers.chunks_exact_mut(LIMBS);
-                scalars.each(starts[chunk], count(chunk), |i, scalar| {
-                    if sorted.is_other(i)
-                        && let Some(place) = places.next()
-                    {
+                let others = |i| sorted.is_other(i);
+                scalars.each(starts[chunk], count(chunk), others, |_, scalar| {
+                    if let Some(place) = places.next() {
                         let words = to_integer(*scalar);
                         place.iter_mut().zip(words).for_each(|(place, word)| _ = place.write(word));
                     }

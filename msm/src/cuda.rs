@@ -93,9 +93,10 @@ fn curve<A: Affine>() -> Curve {
     if A::NAME == "G1" { Curve::G1 } else { Curve::G2 }
 }
 
-/// Windows and chunks of a plan, with scratch, and slots of bases, of at most a sixteenth of the card each where that can be.
+/// Windows and chunks of a plan, with scratch, and slots of bases, of at most an eighth of the card each where that can be: on a
+/// card of 16 GiB there is room beside them for the three polynomials of the next proof.
 fn passes<A: Affine>(device: &Cuda, plan: &Plan, bases: Place) -> Passes {
-    let limit = device.ledger().reading().capacity.get() / 16;
+    let limit = device.ledger().reading().capacity.get() / 8;
     Passes::chunked(curve::<A>(), plan.len() as u64, terms(bases), limit)
 }
 

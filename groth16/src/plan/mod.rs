@@ -305,9 +305,12 @@ impl Plan {
                 false => footprints.scratch(sum, len, batch),
             };
             let peak = |batch: usize| held + scratch(batch);
-            // No more than the quotient took, unless that would cut a sum that is short anyway.
+            // No more than the quotient took, unless there is plenty or that would cut a sum that is short anyway.
             let at_scale = |terms: usize| (terms as u64).div_ceil(scale).try_into().unwrap_or(terms);
-            let limit = quotient.max(peak(len.min(at_scale(COMFORTABLE)))).min(budget);
+            let limit = quotient
+                .max(Bytes::new(budget.get() / 2))
+                .max(peak(len.min(at_scale(COMFORTABLE))))
+                .min(budget);
             let least = len.min(at_scale(LEAST));
             let halves = || (0..usize::BITS).map(|log| len.div_ceil(1 << log)).take_while(|n| *n > least);
             // What the next proof stages may come before this one's a has gone: room for the rest of it, as long as the

@@ -49,7 +49,7 @@ impl Assignment {
         let (key, w) = (prover.key(), witness.values());
         let first = AtomicUsize::new(usize::MAX);
         let abc = Self::evaluate(prover, r1cs, w, |i, [a, b, c]| {
-            if a * b != *c {
+            if !is_product(a, b, c) {
                 first.fetch_min(i, Ordering::Relaxed);
             }
         })?;
@@ -218,6 +218,20 @@ impl fmt::Debug for Assignment {
             .field("public", &self.public.len())
             .field("pinned", &self.is_pinned())
             .finish_non_exhaustive()
+    }
+}
+
+/// Whether `c = a b`. The factors are zero or one in most rows of a circuit.
+fn is_product(a: &Scalar, b: &Scalar, c: &Scalar) -> bool {
+    let (zero, one) = (&Scalar::ZERO, &Scalar::ONE);
+    if a == zero || b == zero {
+        c == zero
+    } else if a == one {
+        b == c
+    } else if b == one {
+        a == c
+    } else {
+        a * b == *c
     }
 }
 
