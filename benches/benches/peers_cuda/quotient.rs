@@ -14,7 +14,8 @@ use crate::compare::{Lab, ROOM, ring, wall};
 /// Up to this size the CPU computes it too.
 const HOST: u32 = 16;
 
-/// Each side works on three polynomials of its own, which are the same before every round: what the round before left.
+/// Each side works on three polynomials of its own, on what the round before left: that is not the same for c, of which prestage
+/// leaves nothing of use, so results are compared in the first round alone.
 pub(crate) fn resident(lab: &mut Lab<'_>, log: u32) -> Outcome<()> {
     let (card, peer, n) = (lab.card, lab.peer, 1usize << log);
     let domain = Domain::new(n, LIBSNARK_GENERATOR)?;
@@ -88,8 +89,6 @@ pub(crate) fn resident(lab: &mut Lab<'_>, log: u32) -> Outcome<()> {
             || wall(|| unsafe { peer.quotient(at, log, &scale) }),
             |(), ()| Ok(()),
         )?;
-        // Both have been worked on as often.
-        equal(a, x, &mut result)?;
     }
     turn.release()?;
     peer.trim()
