@@ -297,13 +297,13 @@ pub fn batched<'t, 'b, 'r: 't + 'b, D: Msm, A: Affine>(
     }
     let mut memory = Memory::<D, A>::take(lanes, batches, scalars.place())?;
     let mut freed = Some(lanes.turn().freed()?);
+    memory.send(lanes, &scalars, batches, 0, &mut deferred.uploads[0])?;
     for index in 0..batches.count() {
-        // One batch ahead: its scalars are there when its turn comes, however busy the link is then.
-        for ahead in if index == 0 { 0..2 } else { index + 1..index + 2 } {
-            memory.send(lanes, &scalars, batches, ahead, &mut deferred.uploads[ahead % 2])?;
-        }
         let slot = slots.take(lanes.device())?;
         let result = memory.enqueue(lanes, label, bases, &mut scalars, batches, index, slot)?;
+        // One batch ahead: its scalars are there when its turn comes, however busy the link is then. Behind the bases of this one,
+        // which need not wait for the batch whose place these take.
+        memory.send(lanes, &scalars, batches, index + 1, &mut deferred.uploads[(index + 1) % 2])?;
         // The device has work now, and what was freed before this sum is there when that begins.
         freed.take().map_or(Ok(()), Freed::pass_on)?;
         deferred.collect()?;
@@ -331,7 +331,8 @@ fn shifted(terms: Range<usize>, start: usize) -> Range<usize> {
 }
 
 /// What a sum holds on the device while it is being enqueued.
-struct Memory<'t, D: Device, A: Affine> {
+struct Memory<'t, D: Msm, A: Affine> {
+    carried: D::Carried,
     scratch: Buf<'t, D, MaybeUninit<u8>>,
     /// By parity of the batch.
     results: Vec<Buf<'t, D, MaybeUninit<A::Curve>>>,
@@ -349,6 +350,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
             bytes.to_usize().ok_or(prestage_vram::Error::TooLong { elements: usize::MAX, size: 1 })?;
         let streamed = batches.scalar_slots(lanes.device(), place);
         Ok(Self {
+            carried: D::Carried::default(),
             scratch: lanes.compute.alloc_charged(
                 "msm scratch",
                 bytes,
@@ -442,7 +444,7 @@ impl<'t, D: Msm, A: Affine> Memory<'t, D, A> {
         // `take` gave them their sizes; the scalars were uploaded, or belong to a buffer of initialised elements
         // that holds the range; the lane waits for bases on the device. The deferred sum keeps the bases until it has
         // waited for the batch, and a sum that fails waits for the lane before.
-        unsafe { lanes.device().enqueue(queues, batch) }?;
+        unsafe { lanes.device().enqueue(queues, batch, &mut self.carried) }?;
         if let Some(buf) = sent {
             let mark = lanes.compute.record()?;
             // SAFETY: recorded after the only use on this lane. The next upload into this slot waits for this

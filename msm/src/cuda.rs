@@ -31,6 +31,8 @@ const PARTIALS: usize = 64;
 // SAFETY: partial sums are written by `to_jacobian` where there are windows, and are filled with zeros, which is infinity, where
 // there are none; or the queue fails.
 unsafe impl Msm for Cuda {
+    type Carried = Slots;
+
     fn plan(&self, len: usize) -> Plan {
         Plan::new(len, 1)
     }
@@ -63,10 +65,11 @@ unsafe impl Msm for Cuda {
         &self,
         queues: Queues<'_, CudaQueue>,
         batch: Batch<'_, A, CudaBlock>,
+        slots: &mut Slots,
     ) -> Result<(), Error> {
-        let enqueued = |ring: Option<&mut PointRing<'_>>| {
+        let mut enqueued = |ring: Option<&mut PointRing<'_>>| {
             // SAFETY: the same contract.
-            let outcome = unsafe { enqueue(self, queues, &batch, ring) };
+            let outcome = unsafe { enqueue(self, queues, &batch, slots, ring) };
             if outcome.is_err() {
                 // Copies that have been enqueued read the bases, which the caller may let go now.
                 let _ = self.drain(queues.upload);
@@ -85,6 +88,15 @@ unsafe impl Msm for Cuda {
             }
         })
     }
+}
+
+/// The two slots that bases are streamed through, in turn, from the first batch of a sum to the last: what comes up next need not
+/// wait for the end of the batch before.
+#[derive(Debug, Default)]
+pub struct Slots {
+    /// After the kernels that used them last; none before the first batch.
+    left: Option<[CudaMark; 2]>,
+    next: usize,
 }
 
 type PointRing<'d> = Ring<'d, Cuda, MaybeUninit<u8>>;
@@ -165,6 +177,7 @@ unsafe fn enqueue<A: Affine>(
     device: &Cuda,
     queues: Queues<'_, CudaQueue>,
     batch: &Batch<'_, A, CudaBlock>,
+    slots: &mut Slots,
     mut ring: Option<&mut PointRing<'_>>,
 ) -> Result<(), E> {
     let Queues { compute, upload, worker } = queues;
@@ -192,18 +205,21 @@ unsafe fn enqueue<A: Affine>(
         At::Plain(_) => Vec::new(),
         At::Compact(words, layout) => launches::ranks(words, narrow(layout.shift()), n as u64, scratch.ranks),
     };
-    // What was in the scratch before has been used by then.
-    let mut left: [CudaMark; 2] = [device.record(compute)?, device.record(compute)?];
+    let left = match &mut slots.left {
+        Some(left) => left,
+        // What was in the scratch before has been used by then.
+        left => left.insert([device.record(compute)?, device.record(compute)?]),
+    };
     for (number, chunk) in chunks(passes, n, place).enumerate() {
         let at = match bases {
             BatchBases::Device(block) => {
                 block.as_ptr::<A>().wrapping_add(terms.start + chunk.start).cast::<u8>()
             }
             BatchBases::Host(points) => {
-                let slot = scratch.bases[number % 2];
+                let slot = scratch.bases[slots.next];
                 let part = points.memory().get(terms.start + chunk.start..terms.start + chunk.end);
                 let part = part.unwrap_or_default();
-                device.wait(upload, &left[number % 2])?;
+                device.wait(upload, &left[slots.next])?;
                 if let Some(ring) = &mut ring {
                     let at = slot.addr() - block.as_ptr::<u8>().addr();
                     // SAFETY: the slot is inside the scratch, which is the compute queue's, and that is waited for.
@@ -251,7 +267,8 @@ unsafe fn enqueue<A: Affine>(
         // SAFETY: scratch, scalars and result are claimed for the queue, and of the sizes that they need.
         unsafe { card::enqueue(device, compute, Work::launch(name.clone(), moved), &launches) }?;
         if place == Place::Host {
-            left[number % 2] = device.record(compute)?;
+            left[slots.next] = device.record(compute)?;
+            slots.next = 1 - slots.next;
         }
     }
     prelude.extend(passes.reduce(scratch.work, scratch.results));

@@ -93,6 +93,9 @@ impl<Q> Copy for Queues<'_, Q> {}
 /// Callers rely on [`Msm::enqueue`]: when it returned `Ok` and its work did not fail, the result block holds as many valid
 /// `A::Curve` as [`Msm::partials`] says.
 pub unsafe trait Msm: Transfer {
+    /// What one batch of a sum leaves for the next, beside the buckets' memory: where slots of bases are free again.
+    type Carried: Default + Send;
+
     /// The fastest plan for batches of `len` terms.
     fn plan(&self, len: usize) -> Plan;
 
@@ -137,7 +140,7 @@ pub unsafe trait Msm: Transfer {
     /// before the next part is copied. The work is recorded as one or more spans on the queues' tracks.
     ///
     /// # Safety
-    /// The three blocks were claimed for the compute queue, in that they are used by no other queue until it has done this
+    /// `carried` is new for the first batch of a sum; later ones have the same plan and scratch. The three blocks were claimed for the compute queue, in that they are used by no other queue until it has done this
     /// work, and have the sizes that [`Batch`] states; the scalars are initialised by what that queue ran before, as are
     /// bases on the device. The bases stay where they are until the work has ended.
     ///
@@ -147,11 +150,14 @@ pub unsafe trait Msm: Transfer {
         &self,
         queues: Queues<'_, Self::Queue>,
         batch: Batch<'_, A, Self::Block>,
+        carried: &mut Self::Carried,
     ) -> Result<(), Error>;
 }
 
 // SAFETY: `perform` writes the result or fails its queue.
 unsafe impl Msm for Host {
+    type Carried = ();
+
     fn plan(&self, len: usize) -> Plan {
         Plan::new(len, rayon::current_num_threads())
     }
@@ -164,6 +170,7 @@ unsafe impl Msm for Host {
         &self,
         queues: Queues<'_, HostQueue>,
         batch: Batch<'_, A, Self::Block>,
+        (): &mut (),
     ) -> Result<(), Error> {
         // SAFETY: the same contract.
         unsafe { perform(self, queues.compute, batch) }
@@ -172,6 +179,8 @@ unsafe impl Msm for Host {
 
 // SAFETY: as for the host.
 unsafe impl Msm for Sim {
+    type Carried = ();
+
     fn plan(&self, len: usize) -> Plan {
         Plan::new(len, rayon::current_num_threads())
     }
@@ -192,6 +201,7 @@ unsafe impl Msm for Sim {
         &self,
         queues: Queues<'_, SimQueue>,
         batch: Batch<'_, A, Self::Block>,
+        (): &mut (),
     ) -> Result<(), Error> {
         // SAFETY: the same contract.
         unsafe { perform(self, queues.compute, batch) }

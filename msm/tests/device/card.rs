@@ -9,7 +9,7 @@ use prestage_msm::{Affine, Batches, Compact, Msm, Place, Points, Scalars, Slots,
 use prestage_transfer::Lanes;
 use prestage_vram::conformance::{OnCuda, Subject, run};
 use prestage_vram::cuda::Cuda;
-use prestage_vram::{Bytes, Device, LedgerConfig, Track, Worker};
+use prestage_vram::{Bytes, Device, LedgerConfig, Span, Track, Worker};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -74,25 +74,62 @@ fn m2_a_long_sum_streams_its_bases() {
     });
 }
 
-/// Ordinary memory through a ring, page-locked memory, and ordinary memory through the driver's slots: the same sum, each base once
-/// on the link, and the first chunk's kernels under way before the last bases are.
-#[test]
-fn bases_come_up_through_a_ring() {
-    run(&OnCuda, "bases_come_up_through_a_ring", |on| {
+/// A card whose spans are recorded.
+fn recorded(name: &str, test: impl FnOnce(&Cuda, &Recorder)) {
+    run(&OnCuda, name, |on| {
         let recorder = Arc::new(Recorder::default());
         let ledger = LedgerConfig { sink: recorder.clone(), ..LedgerConfig::default() };
         let card = on.open(Bytes::gib(16), ledger);
         card.prepare().unwrap();
-        through_a_ring::<G1Affine>(&card, &recorder, (1 << 22) + 12_345);
-        through_a_ring::<G2Affine>(&card, &recorder, (1 << 21) + 12_345);
+        test(&card, &recorder);
+    });
+}
+
+fn streamed<A: Affine>(card: &Cuda, points: &Points<A>, scalars: &Compact, batch: usize) -> A::Curve {
+    let slots = Slots::<A>::open(card, 2).unwrap();
+    let batches = Batches::new(card, points.len(), batch);
+    let mut worker = Worker::new(0);
+    let turn = card.turn(&mut worker).unwrap();
+    let lanes = Lanes::open(&turn).unwrap();
+    let sum = batched(&lanes, "x", points, Scalars::host(scalars.clone()), &batches, &slots).unwrap();
+    let sum = sum.finish().unwrap();
+    drop(lanes);
+    turn.release().unwrap();
+    sum
+}
+
+/// Ordinary memory through a ring, page-locked memory, and ordinary memory through the driver's slots: the same sum, each base once
+/// on the link, and the first chunk's kernels under way before the last bases are.
+#[test]
+fn bases_come_up_through_a_ring() {
+    recorded("bases_come_up_through_a_ring", |card, recorder| {
+        through_a_ring::<G1Affine>(card, recorder, (1 << 22) + 12_345);
+        through_a_ring::<G2Affine>(card, recorder, (1 << 21) + 12_345);
+    });
+}
+
+/// The link does not stand still between the batches of a sum.
+#[test]
+fn the_next_batch_comes_up_while_one_computes() {
+    recorded("the_next_batch_comes_up_while_one_computes", |card, recorder| {
+        let (batch, n) = (1 << 20, 3 << 20);
+        let (known, scalars) = (Known::<G1Affine>::repeated(n, 1 << 12, 8), spread(n));
+        let compact = Compact::new(card, &scalars).unwrap();
+        let expected = known.sum(&scalars);
+        let points = card.hold(Points::from(known.bases)).unwrap();
+        assert_eq!(streamed(card, &points, &compact, batch), expected);
+        let first = |spans: Vec<Span>| spans.iter().map(|span| span.start).min().unwrap();
+        for number in 1..3 {
+            let bases = first(recorder.take(Track::Upload, &format!("stream msm x {}/3", number + 1)));
+            let reduce = recorder.take(Track::Compute, &format!("msm x {number}/3 reduce"));
+            assert!(bases < first(reduce), "batch {number} ends before the next comes up");
+        }
     });
 }
 
 fn through_a_ring<A: Affine>(card: &Cuda, recorder: &Recorder, n: usize) {
     let (known, scalars) = (Known::<A>::repeated(n, 1 << 12, 8), spread(n));
     let expected = known.sum(&scalars);
-    let slots = Slots::<A>::open(card, 2).unwrap();
-    let batches = Batches::new(card, n, n);
     let compact = Compact::new(card, &scalars).unwrap();
     let rings = point_rings(card, Bytes::of::<A>(n)).unwrap();
     let plain = Points::from(known.bases);
@@ -100,14 +137,7 @@ fn through_a_ring<A: Affine>(card: &Cuda, recorder: &Recorder, n: usize) {
     let locked = card.hold(plain.clone()).unwrap();
     for (how, points) in [("ring", &ringed), ("locked", &locked), ("plain", &plain), ("ring again", &ringed)]
     {
-        let mut worker = Worker::new(0);
-        let turn = card.turn(&mut worker).unwrap();
-        let lanes = Lanes::open(&turn).unwrap();
-        let terms = Scalars::host(compact.clone());
-        let sum = batched(&lanes, "x", points, terms, &batches, &slots).unwrap();
-        assert_eq!(sum.finish().unwrap(), expected, "{how}");
-        drop(lanes);
-        turn.release().unwrap();
+        assert_eq!(streamed(card, points, &compact, n), expected, "{how}");
         let copies = recorder.take(Track::Upload, "stream msm x");
         let fills = recorder.take(Track::Host, "fill msm x");
         let kernels = recorder.take(Track::Compute, "msm x");

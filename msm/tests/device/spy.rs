@@ -151,6 +151,8 @@ impl Transfer for Spy {
 
 // SAFETY: the host's own work.
 unsafe impl Msm for Spy {
+    type Carried = ();
+
     fn plan(&self, len: usize) -> Plan {
         self.host.plan(len)
     }
@@ -163,6 +165,7 @@ unsafe impl Msm for Spy {
         &self,
         queues: Queues<'_, HostQueue>,
         batch: Batch<'_, A, HostBlock>,
+        carried: &mut (),
     ) -> Result<(), Error> {
         let mut log = self.log.lock().unwrap();
         let index = log.1;
@@ -170,6 +173,6 @@ unsafe impl Msm for Spy {
         log.1 += 1;
         drop(log);
         // SAFETY: the same contract.
-        unsafe { self.host.enqueue(queues, batch) }
+        unsafe { self.host.enqueue(queues, batch, carried) }
     }
 }
