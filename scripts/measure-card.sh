@@ -6,7 +6,7 @@
 # Parts, each of which checks every result before it says how long it took:
 #   peers       sums, transforms and quotients beside sppark: OUT/peers.json, OUT/peers.svg
 #   sums        sums alone, by kernel: OUT/sums.txt
-#   partitions  a shape with two workers, uncapped and at 16 GiB, staged and unstaged: OUT/partitions.txt and the pages of the runs
+#   partitions  a shape with two and three workers, uncapped and at 16 GiB, staged and unstaged: OUT/partitions.txt and the pages of the runs
 #   devices     the same shape on one card and on all cards: OUT/devices.txt, OUT/devices-1, OUT/devices-all
 #   profile     the three kernels that take longest, by ncu: OUT/profile.txt
 # Environment: PRESTAGE_MEASURE_SHAPE (porep-32g), PRESTAGE_MEASURE_LOG (full; 20 shrinks it), PRESTAGE_MEASURE_PARTITIONS (10),
@@ -63,7 +63,7 @@ part_sums() {
 
 part_partitions() {
     said "$out/partitions.txt" "$bin/sweep" "$shape" "$log" "$partitions" "$out/partitions" \
-        cuda:0,auto,on,2 cuda:0@16GiB,auto,on,2 cuda:0,auto,off,2,4 cuda:0,none,off,2,4 cuda:0@16GiB,none,off,2,4
+        cuda:0,auto,on,2 cuda:0,auto,on,3 cuda:0@16GiB,auto,on,2 cuda:0,auto,off,2,4 cuda:0,none,off,2,4 cuda:0@16GiB,none,off,2,4
 }
 
 part_devices() {

@@ -348,8 +348,12 @@ fn l12_another_process_takes_memory_for_a_while() {
         let report = outcome.report.unwrap();
         assert_eq!((report.verified.proofs(), outcome.failed.len()), (4, 0), "{:?}", outcome.failed);
         assert_eq!(refusals(&outcome.timeline), 0);
-        let plans: Vec<_> = report.plans.iter().map(|p| (p.policy.as_str(), p.proofs)).collect();
-        assert_eq!(plans, [("full", 3), ("a-then-bc", 1)]);
-        assert!(report.plans[1].reason.contains("full needs"), "{}", report.plans[1].reason);
+        // Plans of one policy differ in the budget that they name.
+        let mut plans = BTreeMap::new();
+        for plan in &report.plans {
+            *plans.entry(plan.policy.as_str()).or_insert(0) += plan.proofs;
+            assert!(plan.policy == "full" || plan.reason.contains("full needs"), "{}", plan.reason);
+        }
+        assert_eq!(plans, BTreeMap::from([("full", 3), ("a-then-bc", 1)]));
     });
 }

@@ -103,8 +103,8 @@ fn streamed<A: Affine>(card: &Cuda, points: &Points<A>, scalars: &Compact, batch
 #[test]
 fn bases_come_up_through_a_ring() {
     recorded("bases_come_up_through_a_ring", |card, recorder| {
-        through_a_ring::<G1Affine>(card, recorder, (1 << 22) + 12_345);
-        through_a_ring::<G2Affine>(card, recorder, (1 << 21) + 12_345);
+        through_a_ring::<G1Affine>(card, recorder, (1 << 23) + 12_345);
+        through_a_ring::<G2Affine>(card, recorder, (1 << 22) + 12_345);
     });
 }
 
@@ -117,7 +117,12 @@ fn the_next_batch_comes_up_while_one_computes() {
         let compact = Compact::new(card, &scalars).unwrap();
         let expected = known.sum(&scalars);
         let points = card.hold(Points::from(known.bases)).unwrap();
-        assert_eq!(streamed(card, &points, &compact, batch), expected);
+        // The first time each kernel is loaded at its launch, which waits for those before.
+        for _ in 0..2 {
+            recorder.take(Track::Upload, "");
+            recorder.take(Track::Compute, "");
+            assert_eq!(streamed(card, &points, &compact, batch), expected);
+        }
         let first = |spans: Vec<Span>| spans.iter().map(|span| span.start).min().unwrap();
         for number in 1..3 {
             let bases = first(recorder.take(Track::Upload, &format!("stream msm x {}/3", number + 1)));
