@@ -31,7 +31,7 @@ const PARTIALS: usize = 64;
 // SAFETY: partial sums are written by `to_jacobian` where there are windows, and are filled with zeros, which is infinity, where
 // there are none; or the queue fails.
 unsafe impl Msm for Cuda {
-    type Carried = Slots;
+    type Carried = BaseSlots;
 
     fn plan(&self, len: usize) -> Plan {
         Plan::new(len, 1)
@@ -65,7 +65,7 @@ unsafe impl Msm for Cuda {
         &self,
         queues: Queues<'_, CudaQueue>,
         batch: Batch<'_, A, CudaBlock>,
-        slots: &mut Slots,
+        slots: &mut BaseSlots,
     ) -> Result<(), Error> {
         let mut enqueued = |ring: Option<&mut PointRing<'_>>| {
             // SAFETY: the same contract.
@@ -93,7 +93,7 @@ unsafe impl Msm for Cuda {
 /// The two slots that bases are streamed through, in turn, from the first batch of a sum to the last: what comes up next need not
 /// wait for the end of the batch before.
 #[derive(Debug, Default)]
-pub struct Slots {
+pub struct BaseSlots {
     /// After the kernels that used them last; none before the first batch.
     left: Option<[CudaMark; 2]>,
     next: usize,
@@ -177,7 +177,7 @@ unsafe fn enqueue<A: Affine>(
     device: &Cuda,
     queues: Queues<'_, CudaQueue>,
     batch: &Batch<'_, A, CudaBlock>,
-    slots: &mut Slots,
+    slots: &mut BaseSlots,
     mut ring: Option<&mut PointRing<'_>>,
 ) -> Result<(), E> {
     let Queues { compute, upload, worker } = queues;

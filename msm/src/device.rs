@@ -140,9 +140,10 @@ pub unsafe trait Msm: Transfer {
     /// before the next part is copied. The work is recorded as one or more spans on the queues' tracks.
     ///
     /// # Safety
-    /// `carried` is new for the first batch of a sum; later ones have the same plan and scratch. The three blocks were claimed for the compute queue, in that they are used by no other queue until it has done this
+    /// The three blocks were claimed for the compute queue, in that they are used by no other queue until it has done this
     /// work, and have the sizes that [`Batch`] states; the scalars are initialised by what that queue ran before, as are
-    /// bases on the device. The bases stay where they are until the work has ended.
+    /// bases on the device. The bases stay where they are until the work has ended. `carried` is new for the first batch of a
+    /// sum; the later ones have its plan, scratch and queues.
     ///
     /// # Errors
     /// [`Error::Device`] when not all was enqueued; [`Error::Poisoned`].

@@ -208,6 +208,14 @@ fn points_stay_where_full_and_the_next_proof_leave_room() {
 }
 
 #[test]
+fn sums_take_more_than_the_quotient_where_there_is_plenty() {
+    // 19 GiB for all terms of H at once.
+    let card = Card { tables: T, scratch: |n| Bytes::new(152 * n as u64) };
+    let batch = |budget| Plan::new(&porep(), &card, Policy::Full, budget, Bytes::ZERO).unwrap().batch(Sum::H);
+    assert_eq!((batch(Bytes::gib(45)), batch(Bytes::gib(48))), (1 << 26, (1 << 27) - 1));
+}
+
+#[test]
 fn p12_sums_leave_room_for_the_next_proof_where_that_costs_little() {
     let budget = Bytes::mib(14_131);
     let alone = Plan::new(&porep(), &lean(), Policy::Full, budget, Bytes::mib(512)).unwrap();

@@ -248,3 +248,20 @@ fn subset(key: &Density, circuit: &Density, matrix: MatrixName) -> Result<(), Er
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_by_zero_and_one_are_products() {
+        let values: Vec<_> = [0, 1, 2, 4].map(Scalar::from).into_iter().chain([-Scalar::ONE]).collect();
+        for a in &values {
+            for b in &values {
+                for c in &values {
+                    assert_eq!(is_product(a, b, c), a * b == *c, "{a:?} {b:?} {c:?}");
+                }
+            }
+        }
+    }
+}
