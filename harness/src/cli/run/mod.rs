@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use prestage_groth16::{AnyKey, Assignment, Prover, ProvingKey, Reduction, Residency};
+use prestage_groth16::{AnyKey, Assignment, Proofs, Prover, ProvingKey, Reduction, Residency};
 use prestage_msm::Msm;
 use prestage_ntt::Ntt;
 use prestage_vram::{Card, Error, LedgerConfig, Margin};
@@ -294,10 +294,11 @@ fn provers<'s, D: Ntt + Msm + Crew, R: Reduction>(
     key: ProvingKey<R>,
 ) -> Result<Vec<Prover<'s, D, R>>, Failure> {
     let Some((seat, others)) = seats.split_first() else { return Err(Failure::new("no device is named")) };
-    let first = Prover::new(&seat.device, key).map_err(|e| Failure::at(&seat.name, &e))?;
     // Points that stay are uploaded whole, by each device: for one proof that they share it is quicker to stream pieces.
     let once = args.split == Split::Sums && args.partitions == 1 && args.resident == Residency::Auto;
-    let mut provers = vec![first.keeping(if once { Residency::None } else { args.resident })];
+    let proofs = if once { Proofs::One } else { Proofs::Many };
+    let first = Prover::for_proofs(&seat.device, key, proofs).map_err(|e| Failure::at(&seat.name, &e))?;
+    let mut provers = vec![if once { first } else { first.keeping(args.resident) }];
     for seat in others {
         let prover = provers[0].beside(&seat.device).map_err(|e| Failure::at(&seat.name, &e))?;
         provers.push(prover);
