@@ -70,19 +70,16 @@ impl Matrix {
     pub fn dot(&self, i: usize, w: &[Scalar]) -> Scalar {
         let span = self.span(i);
         let terms = self.wires[span.clone()].iter().zip(&self.coefficients[span]);
-        let mut terms = terms.filter_map(|(&wire, &c)| Some((w.get(wire as usize)?, c)));
-        // Most rows have one term, whose coefficient is one.
-        let first = match terms.next() {
-            None => return Scalar::ZERO,
-            Some((value, ONE)) => *value,
-            Some((value, MINUS_ONE)) => -value,
-            Some((value, c)) => self.table[c as usize] * value,
-        };
-        terms.fold(first, |sum, (value, c)| match c {
-            ONE => sum + value,
-            MINUS_ONE => sum - value,
-            c => sum + self.table[c as usize] * value,
-        })
+        let products = terms.filter_map(|(&wire, &c)| {
+            let value = w.get(wire as usize)?;
+            Some(match c {
+                ONE => *value,
+                MINUS_ONE => -value,
+                c => self.table[c as usize] * value,
+            })
+        });
+        // Most rows have one term: nothing is added then.
+        products.reduce(|sum, product| sum + product).unwrap_or(Scalar::ZERO)
     }
 
     /// Writes `⟨row i, w⟩` to `out[i]` for every row, in parallel.
